@@ -879,7 +879,7 @@ MUTANTS = [
     ("patterns-led-out", "launcher/src/enforce/home_copies.rs",
      "if way.real != real || all.workspaces.lead_out(&way.links, &real) {", "if way.real != real {", ["home_programs::"]),
     ("hooks-that-came", "launcher/src/run/aftermath/replaced.rs",
-     "filter(|name| !before.contains(name) && !is_aside(name))", "filter(|name| !before.contains(name) && !is_aside(name) && false)",
+     "!before.contains(name) && !is_aside(name);", "!before.contains(name) && !is_aside(name) && false;",
      ["namespaces::moved::"]),
     ("record-read", "launcher/src/plan/draft/completion.rs",
      "            repository = repository.with(&record.repositories, home);\n", "", ["namespaces::aftermath::"]),

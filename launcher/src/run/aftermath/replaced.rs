@@ -15,7 +15,7 @@ use crate::sys::file;
 use crate::sys::path::is_there;
 use sbx_client::report::{Bytes, Finding, FindingKind};
 use std::collections::BTreeSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -114,7 +114,8 @@ impl Kept {
             None if meta.is_dir() => {
                 names = changed_in(&self.path, since, is_ours);
                 // What comes changes the directory too.
-                let has_new = || is_since(&meta, since) && !self.came().is_empty();
+                let has_new =
+                    || is_since(&meta, since) && self.came().is_some_and(|(_, came)| !came.is_empty());
                 if names.is_empty() && !has_new() {
                     return None;
                 }
@@ -130,26 +131,33 @@ impl Kept {
 impl Kept {
     /// Puts aside the hooks that came, or, where these are many, the directory. Returns the new names.
     fn put_hooks_aside(&self, look: &mut Look) -> Vec<PathBuf> {
-        let came = self.came();
+        let Some((hooks, came)) = self.came().filter(|(_, came)| !came.is_empty()) else { return Vec::new() };
         let (above, name) = (self.path.parent(), self.path.file_name().unwrap_or_default());
         if came.len() <= MOST_CAME {
-            let Ok(hooks) = Directory::open(&self.path) else { return Vec::new() };
             let put = |name: &OsString| look.put_aside(&hooks, name.as_ref(), &self.path.join(name));
             return came.iter().filter_map(put).collect();
         }
-        let Some(above) = above.and_then(|above| Directory::open(above).ok()) else { return Vec::new() };
+        let Some(above) = above.and_then(held) else { return Vec::new() };
         let aside = look.put_aside(&above, name.as_ref(), &self.path);
         // Without one, git could not change the configuration in later runs.
         let _ = file::make_directory(above.as_fd(), name, 0o755);
         aside.into_iter().collect()
     }
 
-    /// The hooks that were not there at the start. What was put aside is none.
-    fn came(&self) -> Vec<OsString> {
-        let Some(before) = &self.hooks else { return Vec::new() };
-        let now = hooks(&self.path);
-        now.into_iter().filter(|name| !before.contains(name) && !is_aside(name)).collect()
+    /// The directory of hooks, and those that were not there at the start. What was put aside is none.
+    fn came(&self) -> Option<(Directory, Vec<OsString>)> {
+        let before = self.hooks.as_ref()?;
+        let hooks = held(&self.path)?;
+        let is_new = |name: &OsStr| !is_sample(Path::new(name)) && !before.contains(name) && !is_aside(name);
+        let (mut came, _) = hooks.names_like(usize::MAX, is_new).ok()?;
+        came.sort();
+        Some((hooks, came))
     }
+}
+
+/// A directory, if no link leads there by now: what is put aside in it would be somebody else's.
+fn held(path: &Path) -> Option<Directory> {
+    Directory::open(Path::new("/")).and_then(|root| root.below(beneath::from_root(path))).ok()
 }
 
 fn is_since(meta: &Metadata, since: SystemTime) -> bool {
