@@ -6,7 +6,7 @@
 
 mod format;
 
-use super::repository::{COMMON, MOST_WORKTREES, New, WORKTREES, is_absent_or, leads_to};
+use super::repository::{COMMON, New, is_absent_or, leads_to, linked};
 use crate::plan::namespaces::git_config::LONGEST as LONGEST_CONFIG;
 use crate::plan::namespaces::placeholder::is_link;
 use crate::plan::namespaces::{CONFIG, Setting, Settings};
@@ -53,13 +53,8 @@ impl Indexes<'_> {
     /// Looks at those that have changed, and calls `each` with the odd ones. Returns whether any has changed.
     pub fn find(&mut self, each: &mut dyn FnMut(Odd)) -> bool {
         let mut has_new = self.look_into(self.own, self.new, Path::new(""), each);
-        let at = Path::new(WORKTREES);
-        let Ok(all) = self.own.below(at) else { return has_new };
-        let in_all = self.new.within(self.own, at.as_os_str());
-        for name in all.names_like(MOST_WORKTREES, |_| true).unwrap_or_default().0 {
-            if let Ok(worktree) = all.below(Path::new(&name)) {
-                has_new |= self.look_into(&worktree, in_all.within(&all, &name), &at.join(&name), each);
-            }
+        for (place, worktree, new) in linked(self.own, self.new) {
+            has_new |= self.look_into(&worktree, new, &place, each);
         }
         has_new
     }

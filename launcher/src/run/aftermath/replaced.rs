@@ -3,7 +3,7 @@
 //! write to it. And it holds only who comes by its path: another run, which has no such mount, may hand over a
 //! directory.
 
-use super::repository::MOST_NAMED;
+use super::repository::{MOST_NAMED, is_since};
 use super::{Aftermath, Look};
 use crate::enforce::aside::is_aside;
 use crate::plan::namespaces::git_config;
@@ -126,9 +126,7 @@ impl Kept {
         let kind = FindingKind::FileReplaced;
         Some(Finding { path: self.path.as_path().into(), kind, names, put_aside: Vec::new() })
     }
-}
 
-impl Kept {
     /// Puts aside the hooks that came, or, where these are many, the directory. Returns the new names.
     fn put_hooks_aside(&self, look: &mut Look) -> Vec<PathBuf> {
         let Some((hooks, came)) = self.came().filter(|(_, came)| !came.is_empty()) else { return Vec::new() };
@@ -158,11 +156,6 @@ impl Kept {
 /// A directory, if no link leads there by now: what is put aside in it would be somebody else's.
 fn held(path: &Path) -> Option<Directory> {
     Directory::open(Path::new("/")).and_then(|root| root.below(beneath::from_root(path))).ok()
-}
-
-fn is_since(meta: &Metadata, since: SystemTime) -> bool {
-    let nanoseconds = u32::try_from(meta.ctime_nsec()).unwrap_or_default();
-    beneath::at(meta.ctime(), nanoseconds) >= since
 }
 
 /// What has changed in a directory: a mount does not hold it for who got the directory from another run.

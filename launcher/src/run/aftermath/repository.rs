@@ -74,6 +74,19 @@ impl Before {
     }
 }
 
+/// The directories of a repository's linked worktrees that can be listed, with their places and what is new in them.
+pub fn linked(own: &Directory, new: New) -> Vec<(PathBuf, Directory, New)> {
+    let at = Path::new(WORKTREES);
+    let Ok(all) = own.below(at) else { return Vec::new() };
+    let in_all = new.within(own, at.as_os_str());
+    let names = all.names_like(MOST_WORKTREES, |_| true).unwrap_or_default().0;
+    let opened = |name: OsString| {
+        let worktree = all.below(Path::new(&name)).ok()?;
+        Some((at.join(&name), worktree, in_all.within(&all, &name)))
+    };
+    names.into_iter().filter_map(opened).collect()
+}
+
 /// The directories of a repository's linked worktrees.
 fn identities(own: &Directory) -> Result<BTreeMap<OsString, Identity>, SyscallError> {
     let all = own.below(Path::new(WORKTREES))?;
@@ -329,11 +342,7 @@ pub fn led_to(
 ) -> Vec<Bytes> {
     let elsewhere =
         of_git.protected.into_iter().map(|protected| protected.path).filter(|path| is_below(path, workspace));
-    let changed = |meta: Metadata| {
-        let nanoseconds = u32::try_from(meta.ctime_nsec()).unwrap_or_default();
-        beneath::at(meta.ctime(), nanoseconds) >= times.since
-    };
-    let is_changed = |path: &Path| path.symlink_metadata().is_ok_and(changed);
+    let is_changed = |path: &Path| path.symlink_metadata().is_ok_and(|meta| is_since(&meta, times.since));
     let within = |path: PathBuf| {
         let entries = path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
         [path].into_iter().chain(entries)
@@ -349,6 +358,12 @@ pub fn led_to(
         }
     }
     changed.iter().map(|path| path.as_path().into()).collect()
+}
+
+/// Whether something has changed since a time.
+pub fn is_since(meta: &Metadata, since: SystemTime) -> bool {
+    let nanoseconds = u32::try_from(meta.ctime_nsec()).unwrap_or_default();
+    beneath::at(meta.ctime(), nanoseconds) >= since
 }
 
 /// Whether a file of a linked worktree is the same as that of the working tree that the repository is in.

@@ -4,7 +4,7 @@
 //! write another file. So each file has to have the form that git gives it, whatever it says.
 
 use super::index::is_odd;
-use super::repository::{MOST_NAMED, MOST_WORKTREES, New, WORKTREES};
+use super::repository::{MOST_NAMED, New, linked};
 use super::{Aftermath, Look};
 use crate::plan::namespaces::CONFIG;
 use crate::plan::namespaces::git::shape::{entry_of, files_of, led_to};
@@ -143,15 +143,8 @@ impl Aftermath {
 fn find<'s>(own: &Directory, path: &Path, new: New, shows: &'s dyn Fn(&Path) -> bool) -> Scan<'s> {
     let mut scan = Scan { shows, odd: Vec::new(), has_more: false };
     scan.look_into(own, new, Path::new(""), path);
-    let at = Path::new(WORKTREES);
-    if let Ok(all) = own.below(at) {
-        let in_all = new.within(own, at.as_os_str());
-        for name in all.names_like(MOST_WORKTREES, |_| true).unwrap_or_default().0 {
-            if let Ok(worktree) = all.below(Path::new(&name)) {
-                let place = at.join(&name);
-                scan.look_into(&worktree, in_all.within(&all, &name), &place, &path.join(&place));
-            }
-        }
+    for (place, worktree, new) in linked(own, new) {
+        scan.look_into(&worktree, new, &place, &path.join(&place));
     }
     scan.odd.sort();
     scan.odd.dedup();
