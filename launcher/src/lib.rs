@@ -4,6 +4,7 @@
 
 pub mod broker;
 pub mod cli;
+pub mod digest;
 pub mod embed;
 pub mod enforce;
 pub mod error;

@@ -18,7 +18,7 @@ use std::net::{IpAddr, Ipv4Addr};
 /// was read.
 pub fn dns(message: &[u8]) {
     let [ours, theirs] = packet_pair().unwrap();
-    let mut teller = Teller::new(ours, true);
+    let mut teller = Teller::new(ours);
     let allow = vec![HostRule::parse("*.example.org:443").unwrap()];
     let rules = HostRules { allow, deny: Vec::new() };
     let mut book = Book::new(Names::default(), false);

@@ -274,13 +274,12 @@ pub struct Teller {
     waiting: VecDeque<Vec<u8>>,
     bytes: usize,
     lost: u64,
-    is_heard: bool,
 }
 
 impl Teller {
-    /// Over a socket of packets. `is_heard`: somebody reads it.
-    pub fn new(channel: OwnedFd, is_heard: bool) -> Teller {
-        Teller { channel, is_heard, waiting: VecDeque::new(), bytes: 0, lost: 0 }
+    /// Over a socket of packets.
+    pub fn new(channel: OwnedFd) -> Teller {
+        Teller { channel, waiting: VecDeque::new(), bytes: 0, lost: 0 }
     }
 
     /// The socket.
@@ -295,9 +294,6 @@ impl Teller {
 
     /// Tells an event, now or later.
     pub fn tell(&mut self, event: &Event) {
-        if !self.is_heard {
-            return;
-        }
         let bytes = event.encode();
         if !self.waits() && self.send(&bytes).is_ok() {
             return;
@@ -401,7 +397,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_counted() {
         let [ours, theirs] = packet_pair().unwrap();
-        let mut teller = Teller::new(ours, true);
+        let mut teller = Teller::new(ours);
         let event = Event::Refused { name: "a".repeat(200), kind: "A".into() };
         let told = 5000;
         (0..told).for_each(|_| teller.tell(&event));

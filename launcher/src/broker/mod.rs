@@ -72,8 +72,6 @@ pub struct Setup {
     pub resolver: Resolver,
     /// Log mode: everything is let through, and told of.
     pub watches: bool,
-    /// Somebody reads what it tells.
-    pub tells: bool,
 }
 
 /// The exit status when the broker could not begin to serve. It has served nobody then.

@@ -98,7 +98,7 @@ impl Loop {
         let share = usize::try_from(settings.descriptors.saturating_sub(RESERVED) / 4).unwrap_or(MOST_LINKS);
         let share = share.clamp(1, MOST_LINKS);
         let poller = Poller::new()?;
-        let teller = Teller::new(channel, setup.tells);
+        let teller = Teller::new(channel);
         poller.add(teller.channel(), Token::new(Kind::Channel, 0), Interest::Reads)?;
         for (place, socket) in doors.datagrams.iter().enumerate() {
             poller.add(socket, Token::new(Kind::Datagrams, place as u64), Interest::Reads)?;

@@ -296,7 +296,7 @@ pub fn without_effect(profile: &Profile) -> Vec<(Option<usize>, String)> {
             None => return None,
         };
         let (name, place) = (&entry.value, &*entry.origin);
-        let why = format!("'{name}' in {place} has no effect, for it is never passed on ({by})");
+        let why = format!("'{name}' in {place} has no effect, because it is never passed on ({by})");
         Some((entry.origin.index, why))
     });
     useless.collect()

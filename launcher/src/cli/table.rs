@@ -88,7 +88,7 @@ pub static GROUPS: &[(&str, &[Flag])] = &[
         switch("explain", |r| &mut r.explain,
             "Name denied paths whatever makes the call; everything stays denied (each call with a path takes longer)"),
         switch("no-explainer", |r| &mut r.no_explainer,
-            "Do not load libsbx-explain.so into programs, which tells of denied paths without --explain"),
+            "Do not load libsbx-explain.so, the library that names denied paths without --explain"),
     ]),
     ("Network", &[
         choice("net", &[
@@ -153,21 +153,21 @@ pub static GROUPS: &[(&str, &[Flag])] = &[
         ], "Home directory: one of the run's own, kept for the next run in the workspace or removed with this one; or \
             the user's, closed [default: the profile's]").asks(),
         switch("verify", |r| &mut r.verify,
-            "First try what the run must refuse, on files and processes made for that; refuse to run if anything is \
-             allowed"),
+            "First attempt what the run must refuse, on files and processes made for the test; do not start if any \
+             attempt succeeds"),
         switch("exec", |r| &mut r.exec,
             "Become the command: no supervisor, no reports of violations, the fastest start"),
         switch("pool", |r| &mut r.pool,
-            "Have a run of a pool take the command, if one waits for such ('sbx pool start'); else start as always"),
+            "Start the command in a waiting run of the pool ('sbx pool start'); if none waits, start one"),
         switch("dangerously-unconfined", |r| &mut r.dangerously_unconfined,
             "Run with profile 'unrestricted': no confinement at all"),
     ]),
     ("Messages", &[
         valued("report", Path(|r| &mut r.report), "FILE", "Write what happened to FILE, as JSON ('sbx report schema')"),
         valued("report-fd", Descriptor(|r| &mut r.report_fd), "N",
-            "Write it to descriptor N, which the command does not get"),
-        valued("audit-log", Path(|r| &mut r.audit_log), "FILE", "Append it to FILE as one line"),
-        switch("summary", |r| &mut r.summary, "When it has ended, print it as a table to standard error"),
+            "Write the report to descriptor N, which is not passed to the command"),
+        valued("audit-log", Path(|r| &mut r.audit_log), "FILE", "Append the report to FILE as one line"),
+        switch("summary", |r| &mut r.summary, "At the end, print the report as a table to standard error"),
         switch("verbose", |r| &mut r.verbose, "Print what is enforced").short('v'),
         switch("quiet", |r| &mut r.quiet, "Print only errors").short('q'),
     ]),

@@ -11,6 +11,7 @@ use crate::enforce::homes::{ABOUT, About};
 use crate::enforce::scratch::{open_directory, own_directory};
 use crate::plan::home::{HOME, PrivateHome, STORES};
 use crate::plan::{CacheOf, HomeOf};
+use crate::sys::file_system::FileSystem;
 use crate::sys::{file, plain};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
@@ -172,20 +173,10 @@ fn free_layers(stores: &Path) -> io::Result<Option<(u32, File)>> {
 /// Why the file system of a directory cannot hold the upper layer of an overlay, if it is one of those that are known
 /// not to (Documentation/filesystems/overlayfs.rst).
 pub fn refuses_overlays(directory: &Path) -> Option<String> {
-    /// OVERLAYFS_SUPER_MAGIC, NFS_SUPER_MAGIC, FUSE_SUPER_MAGIC, V9FS_MAGIC, MSDOS_SUPER_MAGIC, ECRYPTFS_SUPER_MAGIC.
-    const KNOWN: [(i64, &str); 6] = [
-        (0x794c_7630, "overlay"),
-        (0x6969, "NFS"),
-        (0x6573_5546, "FUSE"),
-        (0x0102_1997, "9p"),
-        (0x4d44, "FAT"),
-        (0xf15f, "eCryptfs"),
-    ];
-    match file::kind_of_file_system(directory) {
-        Ok(kind) => {
-            let known = KNOWN.iter().find(|(number, _)| *number == kind);
-            known.map(|(_, name)| format!("overlays cannot be written to on a file system of kind {name}"))
-        }
+    match FileSystem::of(directory) {
+        Ok(kind) => kind
+            .refuses_overlays()
+            .map(|name| format!("overlays cannot be written to on a file system of kind {name}")),
         Err(failed) => Some(plain(&failed.cause).to_string()),
     }
 }

@@ -18,7 +18,7 @@ use crate::plan::namespaces::placeholder::{
 use crate::sys::beneath::{Directory, from_root};
 use crate::sys::file::{self, Times};
 use crate::sys::path::{self, says_missing};
-use crate::sys::{OfCall, SyscallError, memory, process};
+use crate::sys::{OfCall, SyscallError, descriptor, memory, process};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -225,7 +225,7 @@ fn remove_one(path: &Path, wanted: Shape) -> bool {
     let Some((above, name)) = path.parent().zip(path.file_name()) else { return true };
     let removed =
         Directory::open(Path::new("/")).and_then(|root| root.place(from_root(above))).and_then(|directory| {
-            let held = PathBuf::from(format!("/proc/self/fd/{}", directory.as_fd().as_raw_fd())).join(name);
+            let held = PathBuf::from(descriptor::own_name(directory.as_fd().as_raw_fd())).join(name);
             let look = |meta: Metadata| looks_like_one(&held, &meta, wanted);
             match held.symlink_metadata().and_then(look).of("stat")? {
                 None => Ok(()),

@@ -112,7 +112,7 @@ fn unlink(directory: &File, name: &OsStr, is_directory: bool) -> bool {
 
 /// A held directory as the beginning of a path.
 fn inside(directory: &File) -> PathBuf {
-    PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()))
+    PathBuf::from(descriptor::own_name(directory.as_raw_fd()))
 }
 
 #[cfg(test)]

@@ -7,13 +7,14 @@
 //! own directory (flock(2)), so one without a lock belongs to no run. Runs that end within a second do not
 //! look for any, since that would take too long for them.
 
+use crate::digest;
 use crate::enforce::EnforceError;
 use crate::enforce::error::Named;
 use crate::enforce::removal;
 use crate::plan::home;
-use crate::plan::namespaces::record::short_digest;
 use crate::plan::state;
 use crate::sys::listing::is_empty_directory;
+use crate::sys::status::Status;
 use crate::sys::{memory, path, process};
 use crate::text::escape;
 use std::ffi::OsStr;
@@ -172,7 +173,7 @@ fn has_no_locks(error: &io::Error) -> bool {
 
 /// Whether this process is under a filter already.
 fn is_filtered() -> bool {
-    std::fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("\nSeccomp:\t2"))
+    Status::own().is_ok_and(|own| own.field("Seccomp") == Some("2"))
 }
 
 /// Removes a scratch directory with whatever the command left in it.
@@ -261,7 +262,7 @@ pub fn own_directory(base: &Path, own: &Path) -> io::Result<PathBuf> {
 /// Nobody can find a second path for it, so the name of a workspace's directory cannot be chosen to get the caches of
 /// another one.
 fn cache_name(workspace: &Path, profile: &OsStr) -> String {
-    short_digest(&[workspace.as_os_str().as_bytes(), profile.as_bytes()].join(&0))
+    digest::short(&[workspace.as_os_str().as_bytes(), profile.as_bytes()].join(&0))
 }
 
 #[cfg(test)]

@@ -191,7 +191,7 @@ fn load(library: &LibraryPlace, environment: &mut Vec<OsString>) -> Result<(), E
 fn preload(seal: &env::Text, environment: &mut Vec<OsString>) -> Result<OwnedFd, EnforceError> {
     let shim = descriptor::sealed_memory_file(c"libsandbox.so", SHIM).step("make libsandbox.so available")?;
     let number = shim.as_raw_fd();
-    let own = format!("/proc/self/fd/{number}");
+    let own = descriptor::own_name(number);
     let others = environment.iter().position(|entry| entry.as_bytes().starts_with(PRELOAD));
     match others {
         Some(at) => {

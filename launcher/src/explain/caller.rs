@@ -1,11 +1,11 @@
 //! What /proc says about the process that made a call. The process is hostile, and may be gone at any moment.
 
 use crate::sys::process::{self, Pid};
+use crate::sys::status::{self, Status};
 use crate::sys::{descriptor, executable, path};
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -24,27 +24,20 @@ pub struct Caller {
 
 /// The caller that a thread belongs to.
 pub fn caller(thread: Pid) -> Caller {
-    // The fields are among the first lines, and only the list of groups may be long.
-    const ENOUGH: u64 = 8192;
-    let mut status = Vec::new();
-    if let Ok(file) = File::open(format!("/proc/{thread}/status")) {
-        let _ = file.take(ENOUGH).read_to_end(&mut status);
-    }
-    let field = |name: &[u8]| status.split(|b| *b == b'\n').find_map(|line| line.strip_prefix(name));
+    let status = Status::beginning(thread).unwrap_or_else(|_| Status::from_text(""));
     // The last number belongs to the innermost namespace.
-    let number =
-        |name: &[u8]| std::str::from_utf8(field(name)?).ok()?.split_whitespace().last()?.parse().ok();
-    let process = number(b"Tgid:\t").unwrap_or(thread);
-    let inside = (number(b"NStgid:\t").unwrap_or(process), number(b"NSpid:\t").unwrap_or(thread));
+    let number = |name: &str| status.field(name)?.split_whitespace().last()?.parse().ok();
+    let process = number("Tgid").unwrap_or(thread);
+    let inside = (number("NStgid").unwrap_or(process), number("NSpid").unwrap_or(thread));
     let of_process = (process != thread).then(|| fs::read(format!("/proc/{process}/comm")).ok()).flatten();
     let of_process = of_process.map(|name| name.strip_suffix(b"\n").unwrap_or(&name).to_vec());
-    let name = of_process.unwrap_or_else(|| field(b"Name:\t").unwrap_or(b"?").to_vec());
+    let name = of_process.unwrap_or_else(|| status.bytes("Name").unwrap_or(b"?").to_vec());
     Caller { name, process, inside }
 }
 
 /// Whether a thread has any capability in its user namespace.
 pub fn has_capabilities(thread: Pid) -> bool {
-    process::status(thread, "CapEff:").is_some_and(|mask| mask.bytes().any(|digit| digit != b'0'))
+    Status::of(thread).is_ok_and(|status| status.set("CapEff") != 0)
 }
 
 /// Whether the file of a process would give it rights outside a sandbox (execve(2)).
@@ -81,11 +74,7 @@ pub fn network(process: &str) -> io::Result<(u64, u64)> {
 /// Whether a process belongs to the run, as all descendants of the supervisor do: no orphan moves further up.
 pub fn is_ours(process: Pid) -> bool {
     const DEEPEST: usize = 4096;
-    let parent = |child: &Pid| {
-        let stat = process::about(*child, "stat").ok()?;
-        // The process name before the parenthesis may hold anything.
-        stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
-    };
+    let parent = |child: &Pid| status::stat_field(&process::about(*child, "stat").ok()?, 4)?.parse().ok();
     let own = process::id();
     std::iter::successors(Some(process), parent).take(DEEPEST).any(|above| above == own)
 }

@@ -22,6 +22,7 @@ use crate::sys::access::{self, Permission};
 use crate::sys::path;
 use crate::sys::process::{self, Pid};
 use crate::sys::seccomp::Notification;
+use crate::sys::status::Status;
 pub use acts::cannot_move;
 use acts::{changeable, executed, linked, made, opened, removed, renamed};
 use std::fs::Metadata;
@@ -110,8 +111,8 @@ impl Domain {
 
 /// The memory that RLIMIT_DATA counts, in bytes.
 fn private_memory(process: Pid) -> u64 {
-    let said = process::status(process, "VmData:");
-    let kilobytes = said.and_then(|said| said.strip_suffix(" kB")?.parse::<u64>().ok());
+    let status = Status::of(process).ok();
+    let kilobytes = status.and_then(|own| own.field("VmData")?.strip_suffix(" kB")?.parse::<u64>().ok());
     kilobytes.map_or(0, |kilobytes| kilobytes.saturating_mul(1024))
 }
 

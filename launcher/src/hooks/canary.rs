@@ -1,12 +1,13 @@
 //! Tries a hook as its agent would use it: the command in the settings is run with a tool call, and what it answers is
 //! run as well. No model is asked, and the agent is not started.
 
+use crate::digest;
 use crate::enforce::homes::Homes;
 use crate::error::Refusal;
 use crate::hooks::codex::Codex;
 use crate::hooks::edit::{self, Ours, hooks_in};
 use crate::hooks::install::{self, Settings, unreadable};
-use crate::hooks::record::{Record, cannot, digest};
+use crate::hooks::record::{Record, cannot};
 use crate::hooks::{Agent, protocol};
 use crate::host::Host;
 use crate::plan::state;
@@ -57,7 +58,8 @@ pub fn status(agent: Agent, host: &Host) -> Result<Status, Refusal> {
     let settings = Settings::read(agent, host)?;
     let record = Record::read(agent, host)?;
     let is_as_left = record.as_ref().is_some_and(|record| {
-        record.file == settings.file && settings.content.as_ref().is_some_and(|c| digest(c) == record.after)
+        record.file == settings.file
+            && settings.content.as_ref().is_some_and(|c| digest::of(c) == record.after)
     });
     let (ours, others) = match (&settings.content, &record) {
         (None, _) => (Vec::new(), 0),

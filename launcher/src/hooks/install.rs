@@ -1,14 +1,16 @@
 //! Installing a hook and removing it.
 
+use crate::digest;
 use crate::error::Refusal;
 use crate::hooks::codex::Codex;
-use crate::hooks::record::{self, Record, Trust, cannot, digest};
+use crate::hooks::record::{self, Record, Trust, cannot};
 use crate::hooks::{Agent, Wanted, edit, protocol};
 use crate::host::Host;
+use crate::sys::file;
 use crate::text::shown;
 use std::fs;
-use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// The longest settings that are read.
@@ -81,7 +83,7 @@ impl Settings {
 
     fn is_as_left(&self, record: &Record) -> bool {
         record.file == self.file
-            && self.content.as_ref().is_some_and(|content| digest(content) == record.after)
+            && self.content.as_ref().is_some_and(|content| digest::of(content) == record.after)
     }
 
     /// Whether a file that is the hook's alone was written by `sbx`, some time.
@@ -94,19 +96,12 @@ impl Settings {
     }
 }
 
-/// What is in a file of settings; an error of kind `InvalidData` where it is none. Others may have put it there: it is
-/// not waited for, and not read to an end that it does not have.
+/// What is in a file of settings; an error of kind `InvalidData` where it is none.
 fn content(file: &Path) -> io::Result<Vec<u8>> {
-    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
-    let opened = fs::OpenOptions::new().read(true).custom_flags(flags).open(file)?;
-    let mut content = Vec::new();
-    if opened.metadata()?.is_file() {
-        opened.take(LONGEST + 1).read_to_end(&mut content)?;
-        if content.len() as u64 <= LONGEST {
-            return Ok(content);
-        }
-    }
-    Err(ErrorKind::InvalidData.into())
+    file::read_regular(file, LONGEST).map_err(|error| match error.kind() {
+        ErrorKind::InvalidInput | ErrorKind::FileTooLarge => ErrorKind::InvalidData.into(),
+        _ => error,
+    })
 }
 
 /// The text of a file of settings.
@@ -146,7 +141,7 @@ pub fn install(agent: Agent, wanted: &Wanted, host: &Host) -> Result<Installed, 
     let record = Record {
         file: settings.file.clone(),
         existed: before.is_some(),
-        after: digest(&after),
+        after: digest::of(&after),
         hook: wanted.clone(),
         trust: record.and_then(|record| record.trust),
     };
@@ -217,10 +212,9 @@ pub fn trust(agent: Agent, host: &Host) -> Result<bool, Refusal> {
     // Another place than expected is not undone: the entry is of no use without the hook.
     if written == file {
         let after = read(&file)?.unwrap_or_default();
-        let first = record
-            .trust
-            .clone()
-            .filter(|trust| trust.file == file && before.as_ref().is_some_and(|b| digest(b) == trust.after));
+        let first = record.trust.clone().filter(|trust| {
+            trust.file == file && before.as_ref().is_some_and(|b| digest::of(b) == trust.after)
+        });
         let (existed, content) = match first {
             Some(trust) => {
                 let copy = Record::copy_of_trust(agent, host)?;
@@ -228,14 +222,14 @@ pub fn trust(agent: Agent, host: &Host) -> Result<bool, Refusal> {
             }
             None => (before.is_some(), before.unwrap_or_default()),
         };
-        record.write_trust(agent, host, Trust { file, existed, after: digest(&after) }, &content)?;
+        record.write_trust(agent, host, Trust { file, existed, after: digest::of(&after) }, &content)?;
     }
     Ok(true)
 }
 
 /// Puts back the file in which the agent keeps which hooks it trusts, if nobody else changed it.
 fn trust_no_more(agent: Agent, trust: &Trust, host: &Host) -> Result<(), Refusal> {
-    if fs::read(&trust.file).ok().is_none_or(|content| digest(&content) != trust.after) {
+    if fs::read(&trust.file).ok().is_none_or(|content| digest::of(&content) != trust.after) {
         return Ok(());
     }
     if !trust.existed {

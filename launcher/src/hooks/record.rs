@@ -7,7 +7,6 @@ use crate::plan::state;
 use crate::sys::plain;
 use crate::text::shown;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -108,11 +107,6 @@ impl Record {
             _ => Ok(()),
         }
     }
-}
-
-/// A digest of a file's content.
-pub(super) fn digest(content: &[u8]) -> String {
-    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Puts a file in the place of another at once, so that no reader sees half of it. A link stays a link: users keep

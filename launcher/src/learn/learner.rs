@@ -40,6 +40,20 @@ pub struct NotLearned {
     pub evidence: Evidence,
 }
 
+impl NotLearned {
+    fn of(right: &Right, why: &str, evidence: Evidence) -> NotLearned {
+        NotLearned {
+            what: right.to_string(),
+            kind: right.kind(),
+            why: why.to_string(),
+            sensitive: false,
+            flag: None,
+            file: None,
+            evidence,
+        }
+    }
+}
+
 /// Learns.
 pub struct Learner {
     /// What is learned.
@@ -300,15 +314,8 @@ impl Learner {
         let later = std::mem::replace(&mut self.candidate, earlier);
         for rule in later.rules().iter().filter(|rule| !self.candidate.has(&rule.right)) {
             let Some(evidence) = rule.evidence.first() else { continue };
-            self.not_learned.push(NotLearned {
-                what: rule.right.to_string(),
-                kind: rule.right.kind(),
-                why: why.to_string(),
-                sensitive: false,
-                flag: rule.right.flag().map(|flag| format!("{flag} {}", rule.right)),
-                file: None,
-                evidence: evidence.clone(),
-            });
+            let flag = rule.right.flag().map(|flag| format!("{flag} {}", rule.right));
+            self.not_learned.push(NotLearned { flag, ..NotLearned::of(&rule.right, why, evidence.clone()) });
         }
     }
 
@@ -331,15 +338,7 @@ impl Learner {
                 _ => "it is gone again, so the next run would find nothing by that name",
             };
             let Some(evidence) = rule.evidence.into_iter().next() else { continue };
-            self.not_learned.push(NotLearned {
-                what: rule.right.to_string(),
-                kind: rule.right.kind(),
-                why: why.to_string(),
-                sensitive: false,
-                flag: None,
-                file: None,
-                evidence,
-            });
+            self.not_learned.push(NotLearned::of(&rule.right, why, evidence));
         }
         any
     }

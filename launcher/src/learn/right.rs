@@ -1,5 +1,6 @@
 //! What a learned profile can give: one right each, and what shows that the command wants it.
 
+pub use crate::explain::hint::Access;
 use crate::explain::sensitive::Use;
 use crate::sys::path::canonical;
 use crate::sys::within::is_below;
@@ -11,52 +12,10 @@ use std::fmt;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// What a rule about a path gives besides reading.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Access {
-    /// Changing.
-    pub write: bool,
-    /// Executing.
-    pub execute: bool,
-}
-
 impl Access {
-    /// Both.
-    #[must_use]
-    pub fn and(self, other: Access) -> Access {
-        Access { write: self.write || other.write, execute: self.execute || other.execute }
-    }
-
-    /// Whether it gives all that the other gives.
-    pub fn covers(self, other: Access) -> bool {
-        self.and(other) == self
-    }
-
     /// What it lets be done: who may change a file may read it as well.
     pub fn uses(self) -> &'static [Use] {
         if self.write { &[Use::Write, Use::Read] } else { &[Use::Read] }
-    }
-
-    /// What a flag of `sbx run` gives.
-    pub fn of_flag(flag: &[u8]) -> Option<Access> {
-        let (write, execute) = match flag {
-            b"--ro" => (false, false),
-            b"--rox" => (false, true),
-            b"--rw" => (true, false),
-            b"--rwx" => (true, true),
-            _ => return None,
-        };
-        Some(Access { write, execute })
-    }
-
-    /// The flag.
-    pub fn flag(self) -> &'static str {
-        match (self.write, self.execute) {
-            (false, false) => "--ro",
-            (false, true) => "--rox",
-            (true, false) => "--rw",
-            (true, true) => "--rwx",
-        }
     }
 
     fn word(self) -> &'static str {

@@ -74,7 +74,7 @@ pub struct At {
 
 /// Why something around `sbx` keeps the supervisor from connecting.
 pub const NO_SOCKETS: &str =
-    "something around sbx refuses pidfd_getfd(2), by which it takes the sockets to connect";
+    "a sandbox around sbx refuses pidfd_getfd(2), which sbx needs to connect sockets for the command";
 
 /// Whether a run that names hosts may have them by a proxy, and why it has to, if it has.
 pub fn other_way(

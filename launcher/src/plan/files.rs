@@ -168,7 +168,7 @@ fn not_listed(opened: &[PathBuf], what: &str) -> Option<String> {
         names => (names.join(", "), "them"),
     };
     Some(format!(
-        "{names} cannot be listed, and nothing new be made directly in {them}, so that {what} below {them} stays out"
+        "{names} cannot be listed, and nothing new can be made directly in {them}: {what} below {them} stays closed"
     ))
 }
 
@@ -338,7 +338,7 @@ pub fn but_denied(mut sockets: Vec<PathBuf>, denied: &[PathBuf], warnings: &mut 
         for socket in sockets.extract_if(.., |socket| is_within(socket, &place)) {
             let (socket, above) = (shown(&socket), shown(above));
             warnings.push(format!(
-                "the socket '{socket}' stays denied, for '{above}' is, and a denial always wins"
+                "the socket '{socket}' stays denied, because '{above}' is, and a denial always wins"
             ));
         }
     }

@@ -12,12 +12,12 @@ pub fn ineffective(word: &Path, own: &PathRule, rules: &[PathRule], denied: &[Pa
     let path = shown(word);
     if let Some(above) = denied.iter().find(|denied| own.path.starts_with(denied)) {
         let above = shown(above);
-        return Some(format!("'{path}' stays denied, for '{above}' is, and a denial always wins"));
+        return Some(format!("'{path}' stays denied, because '{above}' is, and a denial always wins"));
     }
     let mut writable = rules.iter().filter(|rule| rule.rights.write && is_within(&own.path, &rule.path));
     let above = shown(&writable.next().filter(|_| !own.rights.write)?.path);
     Some(format!(
-        "'{path}' can be changed although a flag names it for reading, for '{above}' can be, and rights add \
+        "'{path}' can be changed although a flag names it for reading, because '{above}' can be, and rights add \
          up; '--profile read-only' with --rw for the rest protects it"
     ))
 }

@@ -3,12 +3,13 @@
 
 mod programs;
 
+use crate::digest;
 use crate::error::Refusal;
 use crate::host::{Host, identity_of};
 use crate::plan::files::{self, tidy};
 use crate::plan::listings::Listings;
 use crate::plan::namespaces::Choice;
-use crate::plan::namespaces::record::{Workspaces, short_digest};
+use crate::plan::namespaces::record::Workspaces;
 use crate::plan::rules::{PathRights, PathRule};
 use crate::plan::writable_roots::WritableRoots;
 use crate::plan::{CacheOf, HomeOf, Inputs, state};
@@ -182,7 +183,7 @@ pub fn directory(host: &Host) -> Option<PathBuf> {
 /// The name of a home in it. Nobody can find another workspace or profile that gets the same.
 pub fn name_of(of: &CacheOf) -> Option<String> {
     let workspace = of.workspace.as_deref()?;
-    Some(short_digest(&[workspace.as_os_str().as_bytes(), of.profile.as_bytes()].join(&0)))
+    Some(digest::short(&[workspace.as_os_str().as_bytes(), of.profile.as_bytes()].join(&0)))
 }
 
 impl PrivateHome {
@@ -327,7 +328,7 @@ impl PrivateHome {
             Some(if below == at && is_in_home() {
                 Store { at, below: self.at.clone(), layers: layers.clone(), part: part.to_path_buf() }
             } else {
-                let layers = layers.join(short_digest(named.as_os_str().as_bytes()));
+                let layers = layers.join(digest::short(named.as_os_str().as_bytes()));
                 Store { at, below, layers, part: PathBuf::new() }
             })
         };

@@ -40,13 +40,13 @@ pub enum Invalid {
     )]
     HostsWithBind,
     #[error(
-        "cannot reach named hosts: something around sbx refuses pidfd_getfd(2), by which it takes the sockets to \
-         connect; allow the port on every host with '*:PORT', or the whole network with --net host"
+        "cannot reach named hosts: a sandbox around sbx refuses pidfd_getfd(2), which sbx needs to connect sockets \
+         for the command; allow the port on every host with '*:PORT', or the whole network with --net host"
     )]
     HostsWithoutSockets,
     #[error(
-        "cannot keep the run to named hosts without a network of its own: the profile or a flag says itself whether \
-         {0} may be used, and so nobody would look where that leads; leave that rule out"
+        "cannot restrict the run to named hosts: it has no network of its own, and a rule of the profile or a flag \
+         decides about {0} without a look at where it leads; leave that rule out"
     )]
     HostsWithCalls(&'static str),
     #[error(
@@ -55,8 +55,8 @@ pub enum Invalid {
     )]
     PublishElsewhere { profile: String, network: &'static str },
     #[error(
-        "--publish shows port {0} of the run's own, and --host-port has this machine's in its place: a connection \
-         would lead in a circle; take one of them out"
+        "--publish and --host-port are both about port {0} of the run, so a connection would lead in a circle; \
+         leave one of them out"
     )]
     PublishedHostPort(u16),
     #[error("'--host-port 0' names no port; expected 1 to 65535")]

@@ -129,7 +129,7 @@ pub fn of_another_user(workspace: &Path, host: &Host, rules: &[PathRule]) -> Opt
     }
     let path = shown(workspace);
     Some(format!(
-        "warning: the workspace '{path}' belongs to user {user}, and the command cannot write there, for it \
+        "warning: the workspace '{path}' belongs to user {user}, and the command cannot write there, because it \
          has none of root's capabilities; start sbx as that user (setpriv --reuid {user} ...)"
     ))
 }

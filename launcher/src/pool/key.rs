@@ -4,10 +4,10 @@
 //! The key only finds the pool. Whether a run that waits there is the one that is asked for, its plan says
 //! ([`crate::run::warm`]).
 
+use crate::digest;
 use crate::error::{Refusal, cannot};
 use crate::request::Request;
 use crate::sys::{file, inherited, signal};
-use sha2::{Digest, Sha256};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -44,8 +44,7 @@ impl Key {
 
     /// A name for it, of letters and digits.
     pub fn name(&self) -> String {
-        let digest = Sha256::digest(&self.0);
-        digest.iter().take(12).map(|byte| format!("{byte:02x}")).collect()
+        digest::short(&self.0)
     }
 
     /// With its length, so that different lists never give the same bytes.

@@ -4,6 +4,7 @@
 //! rules keep it from the socket. Where those let it through, this is what refuses it.
 
 use crate::sys::process::{self, Pid};
+use crate::sys::status::Status;
 use crate::sys::{SyscallError, descriptor, packet, privilege, probe};
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -14,21 +15,21 @@ use std::time::Duration;
 
 /// The lines of proc_pid_status(5) that have to be the same: who it is, what it may do and what it passes on.
 const LINES: [&str; 15] = [
-    "Umask:",
-    "Uid:",
-    "Gid:",
-    "Groups:",
-    "SigIgn:",
-    "CapInh:",
-    "CapPrm:",
-    "CapEff:",
-    "CapBnd:",
-    "CapAmb:",
-    "NoNewPrivs:",
-    "Seccomp:",
-    "Seccomp_filters:",
-    "Cpus_allowed:",
-    "Mems_allowed:",
+    "Umask",
+    "Uid",
+    "Gid",
+    "Groups",
+    "SigIgn",
+    "CapInh",
+    "CapPrm",
+    "CapEff",
+    "CapBnd",
+    "CapAmb",
+    "NoNewPrivs",
+    "Seccomp",
+    "Seccomp_filters",
+    "Cpus_allowed",
+    "Mems_allowed",
 ];
 
 /// What a process is in.
@@ -94,7 +95,7 @@ impl Standing {
     /// Whether nothing confines it that its runs could not tell.
     pub fn is_free(&self) -> bool {
         let line = |name| LINES.iter().zip(&self.lines).find(|(known, _)| **known == name);
-        ["NoNewPrivs:", "Seccomp:"]
+        ["NoNewPrivs", "Seccomp"]
             .iter()
             .all(|name| line(*name).is_some_and(|(_, value)| matches!(value.trim(), "" | "0")))
     }
@@ -128,12 +129,11 @@ impl Peer<'_> {
 
 /// These lines of what the kernel tells about a process.
 fn lines(pid: Pid, names: &[&str]) -> Option<Vec<String>> {
-    let status = process::about(pid, "status").ok()?;
+    let status = Status::of(pid).ok()?;
     let lines = names.iter().map(|name| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name));
         // Older kernels lack some of them.
-        let line = line.unwrap_or_default();
-        if *name == "SigIgn:" { of_programs(line) } else { line.to_string() }
+        let line = status.field(name).unwrap_or_default();
+        if *name == "SigIgn" { of_programs(line) } else { line.to_string() }
     });
     Some(lines.collect())
 }
@@ -192,7 +192,7 @@ pub fn proof_of(connection: BorrowedFd<'_>) -> Result<Vec<u8>, &'static str> {
     let (mode, no_new_privs) = probe::confinement();
     let own =
         [u64::from(no_new_privs), mode.map_or(u64::MAX, |mode| mode as u64), privilege::effective().bits()];
-    let found = lines(pid, &["NoNewPrivs:", "Seccomp:", "CapEff:"]).unwrap_or_default();
+    let found = lines(pid, &["NoNewPrivs", "Seccomp", "CapEff"]).unwrap_or_default();
     let found = found.iter().map(|line| u64::from_str_radix(line.trim(), 16).unwrap_or(u64::MAX));
     if user != process::user() || !found.eq(own) {
         return Err(none);

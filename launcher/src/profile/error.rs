@@ -61,7 +61,7 @@ pub(crate) enum ProfileCause {
     Parent { parent: String, cause: Box<ProfileCause> },
     #[error(transparent)]
     Document(#[from] Fault),
-    #[error("{entry} has no effect, for network.mode is '{mode}' and {opens}; add \"mode\": \"allow\"")]
+    #[error("{entry} has no effect, because network.mode is '{mode}' and {opens}; add \"mode\": \"allow\"")]
     UselessPort { entry: String, mode: &'static str, opens: &'static str },
     #[error("{entry} names the group '@{name}', which there is not; {}", groups(known))]
     UnknownGroup { entry: String, name: String, known: Vec<String> },

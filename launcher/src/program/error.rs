@@ -29,14 +29,10 @@ impl ProgramError {
     pub fn is_missing(&self) -> bool {
         matches!(self.cause, ProgramCause::NotInPath { .. } | ProgramCause::Obstacle(Obstacle::Missing))
     }
-
-    /// The exit status that a shell would give: 127 if the command is not found, else 126. A missing
-    /// interpreter or loader is 126 as well, since the command was found.
-    pub fn exit_code(&self) -> u8 {
-        self.outcome().status()
-    }
 }
 
+/// As a shell has it: 127 if the command is not found, else 126. A missing interpreter or loader is 126 as well, since
+/// the command was found.
 impl EndsRun for ProgramError {
     fn outcome(&self) -> Outcome {
         match &self.cause {

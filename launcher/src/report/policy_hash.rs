@@ -1,10 +1,10 @@
 //! A hash of what a run enforces. Equal policies have equal hashes, whatever profile and flags they come from.
 
+use crate::digest;
 use crate::enforce::guard::Guard;
 use crate::plan::Plan;
 use crate::plan::rules::PathRights;
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -82,10 +82,7 @@ impl Hash {
     }
 
     fn digits(self) -> String {
-        self.0.finalize().iter().fold(String::from("sha256:"), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+        format!("sha256:{}", digest::hex(&self.0.finalize()))
     }
 }
 

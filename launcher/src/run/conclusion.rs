@@ -20,9 +20,8 @@ pub fn conclude(
         |name| summary.limits.iter().find(|applied| applied.limit == name).map_or(0, |applied| applied.value);
     match summary.ending {
         Ending::Lost => {
-            violations.line(
-                "the supervisor's helper was killed or could not go on, and so the command was ended too",
-            );
+            violations
+                .line("the reaper, a process of sbx in the run, was killed or failed: the run was ended");
         }
         Ending::Killed(libc::SIGSYS) => {
             violations.line(

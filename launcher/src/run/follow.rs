@@ -64,11 +64,11 @@ pub fn follow(
     if let Some(failure) = outcome.into_failure() {
         return Err(Refusal::from(failure).into());
     }
-    // It takes the rights that this process is going to give up.
-    let published = publishing.map(|publishing| publishing.start(&doors)).transpose()?;
     if let Some(reporter) = &mut reporter {
         reporter.started(watch.command(), unheard.as_deref());
     }
+    // It takes the rights that this process is going to give up.
+    let published = publishing.map(|publishing| publishing.start(&doors)).transpose()?;
     if let Watch::Reaper(reaper) = &watch
         && afterwards.introduces
     {

@@ -22,8 +22,7 @@ pub fn start(
     let pid = probe::fork().map_err(cannot("start the broker"))?;
     if pid == 0 {
         drop(own);
-        let setup =
-            Setup { rules: plan.rules.clone(), resolver: Resolver::of_host(), watches: logs, tells: true };
+        let setup = Setup { rules: plan.rules.clone(), resolver: Resolver::of_host(), watches: logs };
         broker::serve(setup, all(doors, proxy), brokers);
     }
     let hosts = Hosts::new(plan, logs, doors, Broker::new(own, pid));

@@ -60,7 +60,7 @@ impl Publishing {
                 process::exit_now(broker::NOT_STARTED);
             }
             let resolver = Resolver::none();
-            let setup = Setup { rules: HostRules::default(), resolver, watches: false, tells: true };
+            let setup = Setup { rules: HostRules::default(), resolver, watches: false };
             let doors = Doors { datagrams: Vec::new(), questions: Vec::new(), listeners: self.listeners };
             broker::serve(setup, doors, channel);
         }

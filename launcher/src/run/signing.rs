@@ -3,7 +3,7 @@
 
 use crate::plan::Plan;
 use crate::plan::namespaces::Setting;
-use crate::plan::namespaces::git_config::settings;
+use crate::plan::namespaces::git_config::{self, settings};
 use crate::supervise::Ending;
 use crate::sys::path::canonical;
 use std::ffi::OsStr;
@@ -30,9 +30,7 @@ impl Signing {
         }
         // In a home of its own the command has a copy that does not ask for signatures, unless it changed that.
         let home = plan.private_home.as_ref().map(|home| &home.directory).or(plan.home.as_ref());
-        let home = home
-            .into_iter()
-            .flat_map(|home| [".gitconfig", ".config/git/config"].map(|name| home.join(name)));
+        let home = home.into_iter().flat_map(|home| git_config::of_user(home));
         Some(Signing(home.chain(plan.workspace.iter().map(|path| path.join(".git/config"))).collect()))
     }
 
@@ -42,8 +40,8 @@ impl Signing {
         let asks =
             || self.0.iter().filter_map(|path| settings(path).ok()).flatten().any(|setting| signs(&setting));
         (failed && asks()).then_some(
-            "git is to sign here (commit.gpgsign), and the command has no keys; without a signature: \
-             git -c commit.gpgsign=false commit",
+            "git is configured to sign here (commit.gpgsign), and the command does not reach your keys; to commit \
+             without a signature: git -c commit.gpgsign=false commit",
         )
     }
 }

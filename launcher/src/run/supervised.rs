@@ -174,12 +174,13 @@ pub struct Going {
 impl Going {
     /// Now.
     pub fn begin(limits: &Limits, closed_streams: &[i32]) -> Result<Going, Refusal> {
-        let diverted = limits.output.map(|cap| output::divert(cap, closed_streams)).transpose();
-        let (pumps, diverted) = diverted.map_err(cannot("lead the output through a pipe"))?.unzip();
         let terminal = Terminal::of_caller().map_err(cannot("remember the terminal"))?;
         let started = Instant::now();
         // Before there is a command that could stop us.
         limits.timeout.map_or(Ok(()), timer::continue_after).map_err(cannot("start the clock"))?;
+        // The last that may fail: nobody would read why something else did.
+        let diverted = limits.output.map(|cap| output::divert(cap, closed_streams)).transpose();
+        let (pumps, diverted) = diverted.map_err(cannot("lead the output through a pipe"))?.unzip();
         Ok(Going { pumps, diverted, terminal, started })
     }
 }

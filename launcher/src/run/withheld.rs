@@ -55,7 +55,7 @@ impl Withheld {
                 let dangerous = if is_kept_back(name) { " --allow-dangerous-env" } else { "" };
                 let name = name.to_string_lossy();
                 format!(
-                    "the variable '{name}', which the command names, is set outside and does not pass; \
+                    "the variable '{name}', which the command names, is set outside but not passed on; \
                      pass it with --env {name}{dangerous}"
                 )
             })

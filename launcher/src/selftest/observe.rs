@@ -5,6 +5,7 @@ use crate::selftest::acts::Brief;
 use crate::selftest::error::SelfTestError;
 use crate::selftest::stage::{Stage, Touched, read};
 use crate::sys::process::{self, Pid};
+use crate::sys::status::Status;
 use crate::sys::{descriptor, probe, selftest as sys, tree};
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsStr;
@@ -180,22 +181,23 @@ impl Running {
 /// Looks at what the kernel says about the self-test while it waits.
 fn look_at(pid: Pid, stage: &Stage, seen: &mut Seen) {
     let file = |name: &str| read(Path::new(&format!("/proc/{pid}/{name}")));
-    let (status, limits, environ) = (file("status"), file("limits"), file("environ"));
+    let (status, limits, environ) = (Status::of(pid).ok(), file("limits"), file("environ"));
     let descriptors = Path::new(&format!("/proc/{pid}/fd")).read_dir();
     let (Some(status), Some(limits), Some(environ), Ok(descriptors)) = (status, limits, environ, descriptors)
     else {
         seen.blind = true;
         return;
     };
-    let (status, limits) = (String::from_utf8_lossy(&status), String::from_utf8_lossy(&limits));
-    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map_or("", str::trim);
-    let empty = |name: &str| field(name).bytes().all(|digit| digit == b'0');
+    let limits = String::from_utf8_lossy(&limits);
     let core = limits.lines().find_map(|line| line.strip_prefix("Max core file size")).unwrap_or("");
     let secret = stage.secret.as_bytes();
     let facts = [
-        (!["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"].into_iter().all(empty), "capabilities-held"),
-        (field("NoNewPrivs:") != "1", "privileges-to-gain"),
-        (field("Seccomp:") != "2", "no-filter"),
+        (
+            ["CapInh", "CapPrm", "CapEff", "CapAmb"].iter().any(|name| status.set(name) != 0),
+            "capabilities-held",
+        ),
+        (status.field("NoNewPrivs") != Some("1"), "privileges-to-gain"),
+        (status.field("Seccomp") != Some("2"), "no-filter"),
         (core.split_whitespace().take(2).any(|limit| limit != "0"), "core-file"),
         (environ.windows(secret.len()).any(|window| window == secret), "secret-in-environment"),
         (descriptors.flatten().any(|entry| foreign(&entry.file_name())), "descriptor-passed"),

@@ -6,6 +6,7 @@ use crate::error::Refusal;
 use crate::selftest::acts::{self, Brief};
 use crate::selftest::error::SelfTestError;
 use crate::sys::process::Pid;
+use crate::sys::status::Status;
 use crate::sys::{descriptor, memory, selftest as sys};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -100,13 +101,8 @@ impl Stage {
 
     /// The victim blocks all signals, so one that has arrived is pending.
     fn victim_was_signalled(&self) -> bool {
-        let status = read(Path::new(&format!("/proc/{}/status", self.victim))).unwrap_or_default();
-        let status = String::from_utf8_lossy(&status);
-        let pending = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            line.is_some_and(|mask| mask.trim().bytes().any(|digit| digit != b'0'))
-        };
-        pending("SigPnd:") || pending("ShdPnd:")
+        let status = Status::of(self.victim).ok();
+        status.is_some_and(|status| status.set("SigPnd") | status.set("ShdPnd") != 0)
     }
 
     /// The environment of a run: some secrets, and directories of the stage for all that sbx makes.

@@ -14,7 +14,7 @@
 //!
 //! Adding a handler takes its file in `handlers`, with its test; its kind in [`Notified`], with its calls
 //! and its place in the order; when a run has it (`Plan::notified`); what the filter does for it
-//! (`plan::calls`); and its registration where a run's table is made (`run::supervised`).
+//! (`plan::calls`); and its registration where a run's table is made (`run::case`).
 
 use crate::plan::notified::{Answers, Kinds, Notified};
 use crate::supervise::judge::{Judge, error};

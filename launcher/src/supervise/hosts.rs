@@ -246,13 +246,14 @@ impl Hosts {
             }
             Event::Closed { host, port, sent, received, .. } => {
                 self.counted(&host, port, |used| {
-                    used.sent += sent;
-                    used.received += received;
+                    used.sent = used.sent.saturating_add(sent);
+                    used.received = used.received.saturating_add(received);
                 });
             }
             Event::Lost { count } => {
                 self.dials.release(false);
-                self.state.borrow_mut().unlisted += count;
+                let mut state = self.state.borrow_mut();
+                state.unlisted = state.unlisted.saturating_add(count);
             }
         }
     }

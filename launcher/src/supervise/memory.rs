@@ -7,6 +7,7 @@
 //! memory is its parent's.
 
 use crate::sys::process::{self, Pid};
+use crate::sys::status::Status;
 use crate::sys::tree::{self, Root};
 use crate::sys::{bounded, privilege};
 use std::collections::BTreeSet;
@@ -69,14 +70,14 @@ fn sum(processes: &BTreeSet<Pid>, of: impl Fn(Pid) -> u64) -> u64 {
 
 /// Whether a process has the memory of its parent, which is counted already.
 fn borrows(process: Pid, counted: &BTreeSet<Pid>) -> bool {
-    let Ok(status) = process::about(process, "status") else { return false };
-    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")?.trim().parse().ok());
+    let Ok(text) = process::about(process, "status") else { return false };
+    let parent = Status::from_text(&*text).field("PPid").and_then(|parent| parent.parse().ok());
     // A first thread that has ended has no memory. Two of them would look the same.
     let shares = |parent| {
         // An exec that waits for the memory of others keeps everybody from comparing.
         bounded::within(move || process::share_memory(process, parent)) == Some(true)
     };
-    add(&status, PLAIN).is_some() && parent.is_some_and(|parent| counted.contains(&parent) && shares(parent))
+    add(&text, PLAIN).is_some() && parent.is_some_and(|parent| counted.contains(&parent) && shares(parent))
 }
 
 /// Whether /proc shows what is measured. It does not where it is mounted with `hidepid`, is that of another

@@ -151,7 +151,7 @@ impl Supervisor<'_> {
             self.task.hosts.iter().for_each(|hosts| hosts.read(&mut self.calls.judge));
         }
         if published.now || published.gone {
-            self.task.published.iter().for_each(|published| published.read());
+            self.task.published.iter().for_each(|published| published.read(&mut self.calls.judge));
         }
         self.notifications(listener)?;
         if signals.now {

@@ -13,13 +13,15 @@ pub struct Published {
     broker: Broker,
     ports: RefCell<Vec<(PortPair, Used)>>,
     unlisted: Cell<u64>,
+    /// It is known that the process has ended: it has been said, or the run has ended.
+    is_over: Cell<bool>,
 }
 
 impl Published {
     /// Served by this process.
     pub fn new(broker: Broker, ports: &[PortPair]) -> Published {
         let ports = ports.iter().map(|pair| (*pair, Used::default())).collect();
-        Published { broker, ports: RefCell::new(ports), unlisted: Cell::new(0) }
+        Published { broker, ports: RefCell::new(ports), unlisted: Cell::new(0), is_over: Cell::new(false) }
     }
 
     /// The descriptor that can be read when there is something to count.
@@ -27,15 +29,23 @@ impl Published {
         self.broker.told()
     }
 
-    /// Counts what was told. The run is the one that answers: what the broker passed on inwards, it received.
-    pub fn read(&self) {
+    /// Counts what was told, and says once that the process has ended.
+    pub fn read(&self, judge: &mut Judge) {
+        self.count();
+        if self.broker.is_gone() && !self.is_over.replace(true) {
+            judge.violations.line("the process for --publish has ended: the ports are closed");
+        }
+    }
+
+    /// The run is the one that answers: what the broker passed on inwards, it received.
+    fn count(&self) {
         for event in self.broker.events() {
             let (ends, change): (_, &dyn Fn(&mut Used)) = match event {
                 Event::Opened { ends, .. } => (ends, &|used| used.connections += 1),
                 Event::Failed { ends, .. } => (ends, &|used| used.failed += 1),
                 Event::Closed { ends, sent, received, .. } => (ends, &move |used| {
-                    used.received += sent;
-                    used.sent += received;
+                    used.received = used.received.saturating_add(sent);
+                    used.sent = used.sent.saturating_add(received);
                 }),
                 Event::Lost { count } => {
                     self.unlisted.set(self.unlisted.get().saturating_add(count));
@@ -52,15 +62,12 @@ impl Published {
         }
     }
 
-    /// Ends the process, and says so if it had ended before.
+    /// Ends the process. What it has still to tell is counted.
     pub fn end(&self, judge: &mut Judge) {
-        self.read();
-        if self.broker.is_gone() {
-            let line =
-                "the process for --publish had ended before the command: the ports were closed by then";
-            judge.violations.line(line);
-        }
-        self.broker.end(&mut || self.read());
+        // What happened before is news.
+        self.read(judge);
+        self.is_over.set(true);
+        self.broker.end(&mut || self.count());
     }
 
     /// How each port was used.

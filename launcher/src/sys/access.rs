@@ -1,6 +1,7 @@
 //! What file permissions let this process do, as the kernel says.
 
-use crate::sys::{file, process};
+use crate::sys::file_system::FileSystem;
+use crate::sys::process;
 use rustix::fs::{Access, AtFlags, CWD, StatVfsMountFlags};
 use rustix::io::Errno;
 use std::fs::{File, Metadata};
@@ -77,8 +78,7 @@ pub fn holds_read_only(held: &File) -> bool {
 
 /// Whether a directory is one of files in memory (tmpfs(5)) in which programs run, with so many bytes of room.
 pub fn is_memory_with_room(directory: &Path, bytes: u64) -> bool {
-    const TMPFS_MAGIC: i64 = 0x0102_1994;
-    let is_memory = file::kind_of_file_system(directory).is_ok_and(|kind| kind == TMPFS_MAGIC);
+    let is_memory = FileSystem::of(directory).is_ok_and(FileSystem::is_tmpfs);
     let unfit = StatVfsMountFlags::RDONLY | StatVfsMountFlags::NOEXEC;
     let fits = |found: rustix::fs::StatVfs| {
         !found.f_flag.intersects(unfit) && found.f_bavail.saturating_mul(found.f_frsize) >= bytes

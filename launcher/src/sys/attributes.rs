@@ -1,6 +1,7 @@
 //! Mode, owner, times, extended attributes and flags of a file that is held open as a place (O_PATH). They
 //! are changed without looking the name up again.
 
+use crate::sys::descriptor::own_name;
 use crate::sys::{OfCall, SyscallError, checked};
 use rustix::fs::{AtFlags, CWD, Gid, Mode, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
@@ -25,14 +26,9 @@ pub const SET_FLAGS: u32 = 0x4008_6602;
 /// FS_SYNC_FL, FS_NODUMP_FL, FS_NOATIME_FL, FS_NOCOMP_FL, FS_DIRSYNC_FL, FS_TOPDIR_FL, FS_NOCOW_FL.
 const HARMLESS_FLAGS: u32 = 0x4 | 0x8 | 0x40 | 0x80 | 0x400 | 0x1_0000 | 0x2_0000 | 0x80_0000;
 
-/// The name by which system calls that take no O_PATH descriptor reach the file.
-fn name(file: &File) -> String {
-    format!("/proc/self/fd/{}", file.as_raw_fd())
-}
-
 /// chmod(2).
 pub fn set_mode(file: &File, mode: u32) -> Result<(), SyscallError> {
-    rustix::fs::chmod(name(file), Mode::from_bits_retain(mode)).of("chmod")
+    rustix::fs::chmod(own_name(file.as_raw_fd()), Mode::from_bits_retain(mode)).of("chmod")
 }
 
 /// chown(2), of a symbolic link itself where that is held. `u32::MAX` leaves a number as it is.
@@ -48,7 +44,7 @@ pub fn set_times(file: &File, times: &Times) -> Result<(), SyscallError> {
     let times = Timestamps { last_access: accessed, last_modification: modified };
     let set = match rustix::fs::utimensat(file, c"", &times, AtFlags::EMPTY_PATH) {
         // Linux before 5.8 knows no empty path here.
-        Err(Errno::INVAL) => rustix::fs::utimensat(CWD, name(file), &times, AtFlags::empty()),
+        Err(Errno::INVAL) => rustix::fs::utimensat(CWD, own_name(file.as_raw_fd()), &times, AtFlags::empty()),
         result => result,
     };
     set.of("utimensat")
@@ -57,12 +53,12 @@ pub fn set_times(file: &File, times: &Times) -> Result<(), SyscallError> {
 /// setxattr(2), of a symbolic link itself where that is held.
 pub fn set_extended(file: &File, key: &CStr, value: &[u8], flags: i32) -> Result<(), SyscallError> {
     let flags = XattrFlags::from_bits_retain(flags.cast_unsigned());
-    rustix::fs::setxattr(name(file), key, value, flags).of("setxattr")
+    rustix::fs::setxattr(own_name(file.as_raw_fd()), key, value, flags).of("setxattr")
 }
 
 /// removexattr(2), of a symbolic link itself where that is held.
 pub fn remove_extended(file: &File, key: &CStr) -> Result<(), SyscallError> {
-    rustix::fs::removexattr(name(file), key).of("removexattr")
+    rustix::fs::removexattr(own_name(file.as_raw_fd()), key).of("removexattr")
 }
 
 /// Changes flags of a regular file or directory, if the change is harmless.
@@ -73,7 +69,8 @@ pub fn set_flags(file: &File, flags: u32) -> Result<(), SyscallError> {
     }
     // A place takes no ioctl(2), so the file that is held is opened. O_NONBLOCK: no lease is waited for.
     let options = libc::O_NONBLOCK | libc::O_NOCTTY;
-    let open = OpenOptions::new().read(true).custom_flags(options).open(name(file)).of("open")?;
+    let open =
+        OpenOptions::new().read(true).custom_flags(options).open(own_name(file.as_raw_fd())).of("open")?;
     // The kernel reads and writes an int, whatever the commands' numbers say. A file system of a user's own
     // may write the long, for which rustix has no room.
     let mut present: [u32; 2] = [0; 2];

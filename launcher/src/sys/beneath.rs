@@ -1,9 +1,10 @@
 //! Directories below another one. They are opened so that no symbolic link leads out of it (openat2(2), Linux 5.6):
 //! what lies there may be a command's.
 
+use crate::sys::file_system::FileSystem;
 use crate::sys::path::says_missing;
 use crate::sys::resolve::openat2;
-use crate::sys::{OfCall, SyscallError, file, process};
+use crate::sys::{OfCall, SyscallError, descriptor, file, process};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, SeekFrom, StatxFlags};
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
@@ -125,13 +126,12 @@ impl Directory {
     }
 
     fn set_mode(&self, mode: Mode) -> Result<(), SyscallError> {
-        rustix::fs::chmod(format!("/proc/self/fd/{}", self.0.as_raw_fd()), mode).of("chmod")
+        rustix::fs::chmod(descriptor::own_name(self.0.as_raw_fd()), mode).of("chmod")
     }
 
     /// Whether its files are in memory (tmpfs(5), ramfs). It may be that nobody can tell.
     pub fn is_in_memory(&self) -> bool {
-        const KINDS: [i64; 2] = [0x0102_1994, 0x8584_58f6];
-        rustix::fs::fstatfs(&self.0).is_ok_and(|found| KINDS.contains(&found.f_type))
+        FileSystem::of_open(&self.0).is_ok_and(FileSystem::is_in_memory)
     }
 
     /// Whether it is the user's.
@@ -263,6 +263,11 @@ impl Directory {
             return Err(io::Error::from(io::ErrorKind::InvalidInput)).of("read");
         }
         Ok(Some(file))
+    }
+
+    /// Whether an entry, or the directory itself by an empty name, has changed since a time.
+    pub fn has_changed(&self, name: &OsStr, since: SystemTime) -> bool {
+        self.ages(name).is_ok_and(|ages| ages.changed >= since)
     }
 
     /// The ages of an entry, or of the directory itself by an empty name.

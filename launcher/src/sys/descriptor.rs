@@ -117,14 +117,19 @@ pub fn file_of(number: RawFd) -> Result<Option<OpenFile>, SyscallError> {
     }
 }
 
+/// The name of a descriptor in /proc, which leads to its file whatever happens to names.
+pub fn own_name(number: RawFd) -> String {
+    format!("/proc/self/fd/{number}")
+}
+
 /// The path by which a descriptor was opened, as /proc tells it.
 pub fn path_of(number: RawFd) -> Option<PathBuf> {
-    std::fs::read_link(format!("/proc/self/fd/{number}")).ok()
+    std::fs::read_link(own_name(number)).ok()
 }
 
 /// Where a file that is held open really is by now.
 pub fn place(file: &File) -> io::Result<PathBuf> {
-    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
+    std::fs::read_link(own_name(file.as_raw_fd()))
 }
 
 /// Marks every descriptor from 3 up as close-on-exec.

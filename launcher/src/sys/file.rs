@@ -1,6 +1,6 @@
 //! Files by the descriptor of their directory, so that renaming what leads to them changes nothing.
 
-use crate::sys::descriptor::{by_number, poll_entries};
+use crate::sys::descriptor::{self, by_number, poll_entries};
 use crate::sys::resolve::openat2;
 use crate::sys::{OfCall, SyscallError};
 use rustix::buffer::spare_capacity;
@@ -87,11 +87,6 @@ pub fn open_directory(path: &Path) -> Result<OwnedFd, SyscallError> {
     open(CWD, path.as_os_str(), OFlags::PATH | OFlags::DIRECTORY, 0)
 }
 
-/// The number of a file system's kind (statfs(2)).
-pub fn kind_of_file_system(path: &Path) -> Result<i64, SyscallError> {
-    rustix::fs::statfs(path).map(|found| found.f_type).of("statfs")
-}
-
 /// Neither follows a symbolic link, nor waits for a FIFO, nor takes a terminal.
 const CAREFULLY: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
@@ -115,6 +110,23 @@ pub fn open_without_links(path: &Path) -> Result<OwnedFd, SyscallError> {
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
     Ok(read_most(&file, u64::MAX)?.unwrap_or_default())
+}
+
+/// All of a file that others may have put there. It is an error of kind `InvalidInput` where it is no regular file, and
+/// of kind `FileTooLarge` where it is longer. A FIFO is not waited for, a device not opened.
+pub fn read_regular(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let is_regular = |stat: &Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    let no_file = || io::Error::from(io::ErrorKind::InvalidInput);
+    if !is_regular(&rustix::fs::stat(path)?) {
+        return Err(no_file());
+    }
+    // It may be another one by now.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty())?;
+    if !is_regular(&rustix::fs::fstat(&file)?) {
+        return Err(no_file());
+    }
+    read_most(&file, most)?.ok_or_else(|| io::ErrorKind::FileTooLarge.into())
 }
 
 /// The rest of a file that may be long: nothing if there is more.
@@ -151,7 +163,7 @@ fn open(directory: BorrowedFd<'_>, name: &OsStr, flags: OFlags, mode: u32) -> Re
 /// Gives a file made by [`create_unnamed`] a name that nothing has yet.
 pub fn link(file: BorrowedFd<'_>, directory: BorrowedFd<'_>, name: &OsStr) -> Result<(), SyscallError> {
     // The way that needs no privilege on any kernel.
-    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let own = descriptor::own_name(file.as_raw_fd());
     rustix::fs::linkat(CWD, own, directory, name, AtFlags::SYMLINK_FOLLOW).of("linkat")
 }
 
@@ -167,7 +179,7 @@ pub fn exchange(directory: BorrowedFd<'_>, one: &OsStr, other: &OsStr) -> Result
 
 /// Lets the user into a directory that is held open as a place.
 pub fn open_up(directory: &File) -> Result<(), SyscallError> {
-    let path = format!("/proc/self/fd/{}", directory.as_raw_fd());
+    let path = descriptor::own_name(directory.as_raw_fd());
     rustix::fs::chmod(path, Mode::RWXU).of("chmod")
 }
 

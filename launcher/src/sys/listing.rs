@@ -1,16 +1,12 @@
 //! The names in a directory, read at one moment: what they tell of is known not to be there.
 
 use crate::sys::beneath::LISTING;
+use crate::sys::file_system::FileSystem;
 use crate::sys::resolve::openat2;
 use rustix::fs::{AtFlags, CWD, FileType, IFlags, Mode, OFlags, RawDir, ResolveFlags, StatxFlags};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 use std::path::Path;
-
-/// File systems of which one call of getdents64(2) lists what lookups find, under a lock that keeps names from coming
-/// and going meanwhile: EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, TMPFS_MAGIC. Others make names up when they are asked for
-/// (autofs, FUSE), or list what was there at another moment (Btrfs).
-const KNOWN: [u64; 3] = [0xef53, 0x5846_5342, 0x0102_1994];
 
 /// FS_CASEFOLD_FL.
 const CASEFOLD: u32 = 0x4000_0000;
@@ -43,10 +39,7 @@ impl Listing {
         // The last component makes it an error if lookups in the directory are refused.
         let (inside, flags) = (path.join("."), OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC);
         let directory = openat2(CWD, &inside, flags, ResolveFlags::NO_SYMLINKS).ok()?;
-        let kind = rustix::fs::fstatfs(&directory).ok()?.f_type;
-        if !KNOWN.contains(&u64::try_from(kind).ok()?) {
-            return None;
-        }
+        FileSystem::of_open(&directory).ok().filter(|kind| kind.lists_at_once())?;
         let mut buffer = Vec::with_capacity(LISTING);
         let mut read = RawDir::new(&directory, buffer.spare_capacity_mut());
         let found = rustix::fs::statx(&directory, c"", AtFlags::EMPTY_PATH, StatxFlags::MODE).ok()?;

@@ -21,6 +21,7 @@ pub mod datagram;
 pub mod descriptor;
 pub mod executable;
 pub mod file;
+pub mod file_system;
 #[allow(unsafe_code)] // getrlimit(2), getpriority(2), personality(2) and others.
 pub mod inherited;
 pub mod listing;
@@ -61,6 +62,7 @@ pub mod signal;
 pub mod socket;
 #[allow(unsafe_code)] // mmap(2).
 pub mod stack;
+pub mod status;
 pub mod stream;
 pub mod terminal;
 #[allow(unsafe_code)] // What a child does before its exec.

@@ -1,7 +1,7 @@
 //! Mounts, by descriptors where a name could come to mean something else (mount(2), open_tree(2),
 //! move_mount(2), mount_setattr(2)). All of it happens in a mount namespace of our own.
 
-use crate::sys::descriptor::poll_entries;
+use crate::sys::descriptor::{self, poll_entries};
 use crate::sys::new_names::NewNames;
 use crate::sys::{OfCall, SyscallError, checked, process};
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags};
@@ -60,7 +60,7 @@ pub fn new(kind: Kind, on: &Path) -> Result<(), SyscallError> {
 
 /// The same, on a directory that is held open.
 pub fn new_on(kind: Kind, on: BorrowedFd<'_>) -> Result<(), SyscallError> {
-    new(kind, Path::new(&format!("/proc/self/fd/{}", on.as_raw_fd())))
+    new(kind, Path::new(&descriptor::own_name(on.as_raw_fd())))
 }
 
 /// Has a file stand in the place of another one as well, which links are followed to.
@@ -256,7 +256,7 @@ pub fn wait_for_change(changes: &File, names: &NewNames, signals: BorrowedFd<'_>
 /// Takes a mount away that is held open by its root. It lasts as long as it is in use, and so does what was copied of
 /// it.
 pub fn detach(root: BorrowedFd<'_>) -> Result<(), SyscallError> {
-    let root = format!("/proc/self/fd/{}", root.as_raw_fd());
+    let root = descriptor::own_name(root.as_raw_fd());
     rustix::mount::unmount(&*root, UnmountFlags::DETACH).of("umount2")
 }
 

@@ -1,7 +1,8 @@
 //! Signals that wait for a thread of another process, while a system call of it is being answered: the kernel lets only
 //! a deadly one through by then.
 
-use crate::sys::process::{self, Pid};
+use crate::sys::process::Pid;
+use crate::sys::status::Status;
 
 /// What waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +17,7 @@ pub enum Pending {
 
 /// What waits for a thread of a process, as far as /proc tells.
 pub fn signals(process: Pid, thread: Pid) -> Pending {
-    let Ok(status) = process::about(thread, "status") else { return Pending::Nothing };
+    let Ok(status) = Status::of(thread) else { return Pending::Nothing };
     match of_status(&status) {
         // While a process is being stopped, every thread of it has to stop.
         Pending::Nothing if process != thread && is_stopped(process) => Pending::Own,
@@ -25,19 +26,18 @@ pub fn signals(process: Pid, thread: Pid) -> Pending {
 }
 
 fn is_stopped(process: Pid) -> bool {
-    process::status(process, "State:").is_some_and(|state| state.starts_with('T'))
+    let status = Status::of(process);
+    status.is_ok_and(|status| status.field("State").is_some_and(|state| state.starts_with('T')))
 }
 
-/// What a status says (proc_pid_status(5)). Ignored signals do not wait.
-fn of_status(status: &str) -> Pending {
-    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-    let set = |name: &str| field(name).and_then(|text| u64::from_str_radix(text, 16).ok()).unwrap_or(0);
-    let open = !set("SigBlk:");
-    if set("SigPnd:") & open != 0 {
+/// What a status says. Ignored signals do not wait.
+fn of_status(status: &Status) -> Pending {
+    let open = !status.set("SigBlk");
+    if status.set("SigPnd") & open != 0 {
         Pending::Own
-    } else if set("ShdPnd:") & open == 0 {
+    } else if status.set("ShdPnd") & open == 0 {
         Pending::Nothing
-    } else if field("Threads:") == Some("1") {
+    } else if status.field("Threads") == Some("1") {
         Pending::Own
     } else {
         Pending::Shared
@@ -47,6 +47,7 @@ fn of_status(status: &str) -> Pending {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sys::process;
 
     #[test]
     fn only_what_is_not_blocked_waits() {
@@ -54,7 +55,7 @@ mod tests {
             let text = format!(
                 "Name:\tx\nThreads:\t{threads}\nSigPnd:\t{own}\nShdPnd:\t{shared}\nSigBlk:\t{blocked}\n"
             );
-            of_status(&text)
+            of_status(&Status::from_text(text))
         };
         let (none, alarm) = ("0000000000000000", "0000000000002000");
         for (threads, own, shared, blocked, waits) in [
@@ -67,7 +68,7 @@ mod tests {
         ] {
             assert_eq!(status(threads, own, shared, blocked), waits, "{threads} {own} {shared} {blocked}");
         }
-        assert_eq!(of_status(""), Pending::Nothing);
+        assert_eq!(of_status(&Status::from_text("")), Pending::Nothing);
         assert_eq!(signals(process::id(), process::id()), Pending::Nothing);
     }
 }

@@ -1,6 +1,7 @@
 //! Starting, waiting for and ending processes.
 
 use crate::sys::stack::Stack;
+use crate::sys::status::Status;
 use crate::sys::{OfCall, SyscallError, checked, file};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -159,12 +160,6 @@ pub fn about(process: Pid, what: &str) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The value of a field in the status of a process (proc_pid_status(5)).
-pub fn status(process: Pid, name: &str) -> Option<String> {
-    let text = about(process, "status").ok()?;
-    text.lines().find_map(|line| line.strip_prefix(name)).map(|value| value.trim().to_string())
-}
-
 /// How many descriptors below a number a process has open.
 pub fn open_files(process: Pid, below: u64) -> u64 {
     let entries = std::fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
@@ -174,15 +169,14 @@ pub fn open_files(process: Pid, below: u64) -> u64 {
 
 /// How many processes and threads a user has, as far as /proc shows them.
 pub fn tasks_of_user(user: u32) -> u64 {
-    let own = |text: &str| {
-        let field = |name| text.lines().find_map(|line: &str| line.strip_prefix(name)).unwrap_or_default();
-        let real = field("Uid:").split_whitespace().next().and_then(|number| number.parse().ok());
-        if real == Some(user) { field("Threads:").trim().parse().unwrap_or(1) } else { 0 }
+    let own = |status: Status| {
+        let field = |name| status.field(name).unwrap_or_default();
+        let real = field("Uid").split_whitespace().next().and_then(|number| number.parse().ok());
+        if real == Some(user) { field("Threads").parse().unwrap_or(1) } else { 0 }
     };
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let texts = processes.filter_map(|process| about(process, "status").ok());
-    texts.map(|text| own(&text)).sum()
+    processes.filter_map(|process| Status::of(process).ok()).map(own).sum()
 }
 
 /// Asks for a signal when the parent ends. Not through rustix, whose signals are none of the real-time ones.
@@ -415,7 +409,7 @@ pub fn are_same(what: libc::c_int, a: (Pid, i32), b: (Pid, i32)) -> Option<bool>
 
 /// The number that a process has in its own pid namespace.
 pub fn number_inside(pid: Pid) -> Option<Pid> {
-    status(pid, "NSpid:")?.split_whitespace().last()?.parse().ok()
+    Status::of(pid).ok()?.field("NSpid")?.split_whitespace().last()?.parse().ok()
 }
 
 /// Whether `body` succeeds in a child, which ends with it.

@@ -18,7 +18,7 @@ pub fn duplicate(number: RawFd) -> Result<OwnedFd, SyscallError> {
 /// A terminal or pipe opened once more, for writing that never waits: the flag belongs to the open file,
 /// and this one is ours alone.
 pub fn reopen(number: RawFd) -> std::io::Result<OwnedFd> {
-    let path = format!("/proc/self/fd/{number}");
+    let path = descriptor::own_name(number);
     let kind = std::fs::metadata(&path)?.file_type();
     if !kind.is_fifo() && !descriptor::is_terminal(number) {
         return Err(std::io::ErrorKind::Unsupported.into());

@@ -1,6 +1,7 @@
 //! The processes of a run: the descendants of a process, by /proc.
 
 use crate::sys::process::{self, Pid, children_of};
+use crate::sys::status;
 use std::collections::BTreeSet;
 
 /// Most attempts to read a list that changes meanwhile.
@@ -72,7 +73,7 @@ pub fn threads(process: Pid) -> Vec<Pid> {
 pub fn state(thread: Pid) -> Option<u8> {
     // By the thread's own number: /proc has an entry for each, though it lists only processes.
     let text = process::about(thread, &format!("task/{thread}/stat"));
-    text.ok()?.rsplit_once(')')?.1.trim_start().bytes().next()
+    status::stat_field(&text.ok()?, 3)?.bytes().next()
 }
 
 /// Whether a process is known to run. Its first thread may have ended.

@@ -6,6 +6,7 @@ use super::graph::{Graph, circle_through, circles};
 pub const LAYERS: &[&str] = &[
     "sys",
     "text",
+    "digest",
     "error",
     "hosts",
     "profile",

@@ -2,6 +2,7 @@
 //! trees as well: one for every way to break the rule, and a twin that keeps it.
 #![allow(clippy::unwrap_used)]
 
+mod documents;
 mod order;
 mod sources;
 

@@ -71,8 +71,7 @@ fn it_serves_while_it_is_confined_and_ends_with_the_channel() {
     if child == 0 {
         let Some((socket, channel)) = parts.take() else { process::exit_now(9) };
         let doors = Doors { datagrams: vec![socket], ..none() };
-        let setup =
-            Setup { rules: HostRules::default(), resolver: Resolver::of_host(), watches: true, tells: true };
+        let setup = Setup { rules: HostRules::default(), resolver: Resolver::of_host(), watches: true };
         serve(setup, doors, channel);
     }
     drop(parts);

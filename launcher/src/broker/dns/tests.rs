@@ -18,7 +18,7 @@ impl Asked {
         let [ours, supervisor] = packet_pair().unwrap();
         let allow = rules.iter().map(|rule| HostRule::parse(rule).unwrap()).collect();
         let rules = HostRules { allow, deny: Vec::new() };
-        Asked { book: Book::new(Names::default(), false), rules, teller: Teller::new(ours, true), supervisor }
+        Asked { book: Book::new(Names::default(), false), rules, teller: Teller::new(ours), supervisor }
     }
 
     fn send(&mut self, message: &[u8]) -> Option<Vec<u8>> {

@@ -6,6 +6,7 @@ use crate::cli::why::{as_json, as_text, status};
 use crate::error::Refusal;
 use crate::explain::query::{Answer, Question, Verdict, Wanted};
 use crate::sys::access::{self, Permission};
+use crate::sys::status::Status;
 use crate::sys::{plain, seccomp};
 use crate::text::shown;
 use std::fs::File;
@@ -16,10 +17,10 @@ use std::path::Path;
 /// Who binds this process.
 pub fn describe(json: bool) -> Result<i32, Refusal> {
     let confined = seccomp::is_confined();
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-    let (mode, filters) = (field("Seccomp:"), field("Seccomp_filters:"));
-    let no_new_privs = field("NoNewPrivs:").map(|value| value == "1");
+    let status = Status::own().ok();
+    let field = |name: &str| status.as_ref().and_then(|status| status.field(name));
+    let (mode, filters) = (field("Seccomp"), field("Seccomp_filters"));
+    let no_new_privs = field("NoNewPrivs").map(|value| value == "1");
     let paths = path_rules();
     if json {
         let number = |text: Option<&str>| text.and_then(|text| text.parse::<u32>().ok());

@@ -25,6 +25,7 @@ use crate::sys::descriptor::{self, Interest};
 use crate::sys::namespace::{self, Own};
 use crate::sys::process::{self, Change, Pid};
 use crate::sys::processor::Processors;
+use crate::sys::status::Status;
 use crate::sys::{OfCall, SyscallError, ahead, signal, socket};
 use ending::{KILLING, TICK};
 use life::reap;
@@ -280,9 +281,7 @@ impl Reaper {
     /// Whether a signal was sent to the whole process group, command included. The reaper is a member as
     /// well and blocks all signals, so its copy still waits.
     pub fn has_waiting(&self, number: i32) -> bool {
-        let pending = process::status(self.pid, "ShdPnd:");
-        let pending = pending.and_then(|mask| u64::from_str_radix(&mask, 16).ok()).unwrap_or(0);
-        let waits = pending & (1 << (number - 1)) != 0;
+        let waits = Status::of(self.pid).is_ok_and(|own| own.set("ShdPnd") & (1 << (number - 1)) != 0);
         if waits {
             process::signal(self.pid, looked_at());
         }

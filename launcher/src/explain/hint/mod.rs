@@ -48,7 +48,7 @@ use sbx_policy::restrictions::{Condition, RESTRICTIONS};
 use sbx_policy::shadow;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-pub use together::{Together, covers_calls, shell_word};
+pub use together::{Access, Together, covers_calls, shell_word};
 use topic::Topic;
 
 /// Knows the profile in force and the other ones.

@@ -6,6 +6,7 @@ use sbx_policy::list::{self, Target};
 use sbx_policy::restrictions;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// The profile that allows what all others allow that hints name, with the host's network in place of `network`.
@@ -18,32 +19,36 @@ const LONGEST: usize = 1000;
 pub struct Together {
     profiles: Vec<OsString>,
     net: Option<OsString>,
-    paths: Vec<(Rights, PathBuf)>,
+    paths: Vec<(Access, PathBuf)>,
     calls: BTreeSet<String>,
     /// Each other flag with its value.
     others: Vec<(OsString, Option<OsString>)>,
 }
 
 /// What a path flag gives besides reading.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Rights {
-    write: bool,
-    execute: bool,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Access {
+    /// Changing.
+    pub write: bool,
+    /// Executing.
+    pub execute: bool,
 }
 
-impl Rights {
-    fn of(flag: &OsStr) -> Option<Rights> {
-        let (write, execute) = match flag.to_str()? {
-            "--ro" => (false, false),
-            "--rox" => (false, true),
-            "--rw" => (true, false),
-            "--rwx" => (true, true),
+impl Access {
+    /// What a flag of `sbx run` gives.
+    pub fn of_flag(flag: &[u8]) -> Option<Access> {
+        let (write, execute) = match flag {
+            b"--ro" => (false, false),
+            b"--rox" => (false, true),
+            b"--rw" => (true, false),
+            b"--rwx" => (true, true),
             _ => return None,
         };
-        Some(Rights { write, execute })
+        Some(Access { write, execute })
     }
 
-    fn flag(self) -> &'static str {
+    /// The flag.
+    pub fn flag(self) -> &'static str {
         match (self.write, self.execute) {
             (false, false) => "--ro",
             (false, true) => "--rox",
@@ -52,8 +57,15 @@ impl Rights {
         }
     }
 
-    fn and(self, other: Rights) -> Rights {
-        Rights { write: self.write || other.write, execute: self.execute || other.execute }
+    /// Both.
+    #[must_use]
+    pub fn and(self, other: Access) -> Access {
+        Access { write: self.write || other.write, execute: self.execute || other.execute }
+    }
+
+    /// Whether it gives all that the other gives.
+    pub fn covers(self, other: Access) -> bool {
+        self.and(other) == self
     }
 }
 
@@ -77,14 +89,14 @@ impl Together {
                 let entries = value.to_string_lossy();
                 self.calls.extend(entries.split([':', ',']).map(str::to_string));
             }
-            _ => match Rights::of(flag) {
+            _ => match Access::of_flag(flag.as_bytes()) {
                 Some(rights) => self.add_path(rights, Path::new(value)),
                 None => add_new(&mut self.others, (flag.to_owned(), Some(value.to_owned()))),
             },
         }
     }
 
-    fn add_path(&mut self, rights: Rights, path: &Path) {
+    fn add_path(&mut self, rights: Access, path: &Path) {
         match self.paths.iter_mut().find(|(_, there)| there == path) {
             Some((there, _)) => *there = there.and(rights),
             None => self.paths.push((rights, path.to_path_buf())),
@@ -188,8 +200,8 @@ fn add_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
     }
 }
 
-/// Whether a path flag gives all that another one gives. Rights hold for what is below a path too.
-fn covers((wide, above): &(Rights, PathBuf), (narrow, below): (Rights, &Path)) -> bool {
+/// Whether a path flag gives all that another one gives. Access hold for what is below a path too.
+fn covers((wide, above): &(Access, PathBuf), (narrow, below): (Access, &Path)) -> bool {
     above != below && below.starts_with(above) && wide.and(narrow) == *wide
 }
 

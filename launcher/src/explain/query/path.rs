@@ -150,7 +150,7 @@ fn refused(answer: Answer, plan: &Plan, sources: &Sources, place: &Path, missing
         let rule = Rule::flag(&blocked.rule);
         return answer.by(rule);
     }
-    answer.by(Rule::flag("no rule, for the policy names what is allowed"))
+    answer.by(Rule::flag("no rule, because the policy names what is allowed"))
 }
 
 /// What a run would say of a path.

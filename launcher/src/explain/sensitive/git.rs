@@ -1,19 +1,22 @@
 //! Logins in the settings of a repository: `git clone https://user:token@host/...` keeps the token there.
 
-use std::fs::File;
-use std::io::Read;
+use crate::sys::file;
+use crate::sys::path::says_missing;
 use std::path::Path;
 
 /// What is said of such settings.
-pub const LOGIN: &str = "an address in it has a login";
+const LOGIN: &str = "an address in it has a login";
+/// What is said of those that are no regular file, or too long.
+const UNREADABLE: &str = "it cannot be read, so an address in it may have a login";
 /// Longest settings that are read, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Whether settings name an address with a login. The name in `ssh://git@host` is none: a key goes with it.
-pub fn has_login(settings: &Path) -> bool {
-    let mut text = Vec::new();
-    let read = File::open(settings).and_then(|file| file.take(LONGEST).read_to_end(&mut text));
-    read.is_ok() && String::from_utf8_lossy(&text).split_whitespace().any(names_login)
+/// Why settings may name an address with a login. The name in `ssh://git@host` is none: a key goes with it.
+pub fn login_in(settings: &Path) -> Option<&'static str> {
+    match file::read_regular(settings, LONGEST) {
+        Ok(text) => String::from_utf8_lossy(&text).split_whitespace().any(names_login).then_some(LOGIN),
+        Err(error) => (!says_missing(&error)).then_some(UNREADABLE),
+    }
 }
 
 fn names_login(word: &str) -> bool {

@@ -114,8 +114,8 @@ impl<'n> Look<'n> {
         if let Some(why) = meta.and_then(|meta| self.by_identity(&meta)) {
             return vec![(path.to_path_buf(), why)];
         }
-        if self.has_login(path) {
-            return vec![(path.to_path_buf(), git::LOGIN.to_string())];
+        if let Some(why) = self.login_in(path) {
+            return vec![(path.to_path_buf(), why.to_string())];
         }
         let mut directories = VecDeque::from([path.to_path_buf()]);
         while let Some(directory) = directories.pop_front()
@@ -157,7 +157,7 @@ impl<'n> Look<'n> {
             let why = match self.what {
                 _ if meta.is_dir() && self.is_repository(&path) => Some(REPOSITORY),
                 _ if self.is_irregular(&meta) => Some(IRREGULAR),
-                _ if self.has_login(&path) => Some(git::LOGIN),
+                _ if let Some(why) = self.login_in(&path) => Some(why),
                 Use::Read if !self.by_name_only && !meta.is_symlink() => is_closed(&meta).then_some(CLOSED),
                 Use::Read | Use::Write => None,
             };
@@ -187,10 +187,11 @@ impl<'n> Look<'n> {
         self.what == Use::Write && is_repository(directory)
     }
 
-    /// Whether a file has the settings of a repository, and an address with a login in them.
-    fn has_login(&self, file: &Path) -> bool {
+    /// Why an address in a file, which has the settings of a repository, may have a login.
+    fn login_in(&self, file: &Path) -> Option<&'static str> {
         let counts = self.what == Use::Read && !self.by_name_only && file.ends_with("config");
-        counts && file.parent().is_some_and(is_repository) && git::has_login(file)
+        let is_of_repository = counts && file.parent().is_some_and(is_repository);
+        is_of_repository.then(|| git::login_in(file)).flatten()
     }
 
     /// Why something of this name is sensitive.

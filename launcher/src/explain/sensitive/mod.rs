@@ -232,11 +232,10 @@ impl Sensitive {
             let below = self.look(what).by_name_only().at(path, own, most).into_iter();
             touched.extend(below.map(|(at, why)| Touched::found(at, why, path)));
             let settings = own.join(".git/config");
-            if is_within(&settings, path) && git::has_login(&settings) {
-                touched.push(Touched {
-                    is_known: true,
-                    ..Touched::found(settings, git::LOGIN.to_string(), path)
-                });
+            let is_opened = is_within(&settings, path);
+            if let Some(why) = is_opened.then(|| git::login_in(&settings)).flatten() {
+                let found = Touched::found(settings, why.to_string(), path);
+                touched.push(Touched { is_known: true, ..found });
             }
         }
         touched

@@ -8,7 +8,7 @@
 pub mod shape;
 
 use crate::plan::files::tidy;
-use crate::plan::namespaces::git_config::{Leads, Setting, settings};
+use crate::plan::namespaces::git_config::{self, Leads, Setting, settings};
 use crate::plan::namespaces::placeholder::{self, Shape};
 use crate::plan::namespaces::protect::{IfMissing, Protected};
 use crate::plan::namespaces::renewed::is_plain_directory;
@@ -168,13 +168,13 @@ impl Repository {
         let remark = |(file, cause): (&PathBuf, &String)| {
             let file = shown(file);
             format!(
-                "warning: hooks and files that '{file}' names are not protected, for it cannot be read: {cause}"
+                "warning: hooks and files that '{file}' names are not protected, because it cannot be read: {cause}"
             )
         };
         let beyond = (self.beyond > 0).then(|| {
             format!(
-                "warning: {} repositories below the workspace are not protected, for there are more than {MOST}; run \
-                 in one of them, or name it with --workspace",
+                "warning: {} repositories below the workspace are not protected, because there are more than {MOST}; \
+                 run in one of them, or name it with --workspace",
                 self.beyond
             )
         });
@@ -274,8 +274,7 @@ impl Repository {
         if self.of_user.is_none() {
             self.of_user = Some(Vec::new());
             let mut read = Vec::new();
-            let of_home = home.map(|home| [home.join(".gitconfig"), home.join(".config/git/config")]);
-            let all = of_home.into_iter().flatten().chain([PathBuf::from("/etc/gitconfig")]);
+            let all = home.into_iter().flat_map(git_config::of_user).chain([PathBuf::from("/etc/gitconfig")]);
             all.for_each(|file| self.configuration(&file, &[], home, &mut read));
         }
         self.of_user.clone().unwrap_or_default()

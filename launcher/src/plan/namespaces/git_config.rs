@@ -2,37 +2,33 @@
 
 use crate::plan::files::tidy;
 use crate::sys::account;
+use crate::sys::file;
 use crate::sys::path::says_missing;
 use std::ffi::OsStr;
-use std::fs::OpenOptions;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
 /// More than any configuration or pointer has.
 pub const LONGEST: u64 = 256 * 1024;
 
-/// A text file, as far as it is not too long. What is no file, or does not answer, is none.
+/// A text file. What is no file, does not answer, or is too long, is none.
 pub fn read(path: &Path) -> Option<Vec<u8>> {
     look(path).ok().flatten()
 }
 
-/// The same; an error where there is something that cannot be read.
+/// The same; an error where there is a file that cannot be read, or that is too long.
 fn look(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    match path.metadata() {
-        Ok(meta) if meta.is_file() => {}
-        Err(error) if !says_missing(&error) => return Err(error),
-        _ => return Ok(None),
+    match file::read_regular(path, LONGEST) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if says_missing(&error) || error.kind() == io::ErrorKind::InvalidInput => Ok(None),
+        Err(error) => Err(error),
     }
-    // It may have become a pipe, which nobody writes to.
-    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
-    if !file.metadata()?.is_file() {
-        return Ok(None);
-    }
-    let mut text = Vec::new();
-    file.take(LONGEST).read_to_end(&mut text)?;
-    Ok(Some(text))
+}
+
+/// The configurations of a user with this home directory.
+pub fn of_user(home: &Path) -> [PathBuf; 2] {
+    [".gitconfig", ".config/git/config"].map(|name| home.join(name))
 }
 
 /// A variable.

@@ -211,7 +211,8 @@ fn own_profile_exposed(
     let place =
         || places.iter().find(is_exposed).map(|place| format!("'{}', where profiles are", shown(place)));
     Some(format!(
-        "warning: the command can change {}, and with it what later runs may do, for the run has no namespaces: {why}",
+        "warning: the command can change {}, and with it what later runs may do, because the run has no \
+         namespaces: {why}",
         file.or_else(place)?
     ))
 }

@@ -2,11 +2,11 @@
 //! longer than the start; what is recorded is protected from the first moment on. The record lies where no command
 //! can write: what a command does to the workspace takes nothing out of it.
 
+use crate::digest;
 use crate::host::Host;
 use crate::plan::state;
 use crate::sys::path::{is_there, says_missing, way};
 use crate::sys::within::{is_below, is_within};
-use sha2::{Digest, Sha256};
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
@@ -49,7 +49,7 @@ pub fn directory(host: &Host) -> Option<PathBuf> {
 /// The file of a workspace's record, where the user can have one.
 pub fn file_of(workspace: &Path, host: &Host) -> Option<PathBuf> {
     let all = directory(host).filter(|_| state::is_own(host))?;
-    Some(all.join(short_digest(workspace.as_os_str().as_bytes())))
+    Some(all.join(digest::short(workspace.as_os_str().as_bytes())))
 }
 
 impl Record {
@@ -66,7 +66,7 @@ impl Record {
             outside: Vec::new(),
             caches: state::caches(host),
         };
-        let Some(file) = directory(host).map(|all| all.join(short_digest(workspace.as_os_str().as_bytes())))
+        let Some(file) = directory(host).map(|all| all.join(digest::short(workspace.as_os_str().as_bytes())))
         else {
             return Ok(none);
         };
@@ -144,17 +144,11 @@ impl Workspaces<'_> {
         if let Some(known) = self.known.borrow().get(directory) {
             return known.clone();
         }
-        let is_one = |above: &&Path| is_there(&records.join(short_digest(above.as_os_str().as_bytes())));
+        let is_one = |above: &&Path| is_there(&records.join(digest::short(above.as_os_str().as_bytes())));
         let found = directory.ancestors().find(is_one).map(Path::to_path_buf);
         self.known.borrow_mut().insert(directory.to_path_buf(), found.clone());
         found
     }
-}
-
-/// The first half of a SHA-256, for a name: nobody can find other bytes that get it.
-pub fn short_digest(bytes: &[u8]) -> String {
-    let digest = Sha256::digest(bytes);
-    digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -19,8 +19,6 @@ mod yaml;
 
 use crate::profile::{Name, Pattern, SettingsFormat};
 use crate::sys::file;
-use std::fs::OpenOptions;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 /// Changes when the same file may come out otherwise: copies that an older filter made are then made anew.
@@ -68,12 +66,8 @@ pub fn may_hold_credentials(path: &Path) -> bool {
     text.split(['\n', '\r']).any(|line| secret::is_in(line.as_bytes()))
 }
 
-/// One open for a file that is there or not: a start asks for it. A FIFO is not waited for.
 fn text_of(path: &Path) -> Option<Vec<u8>> {
-    let flags = libc::O_NONBLOCK | libc::O_NOCTTY;
-    let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
-    file.metadata().ok().filter(|meta| meta.is_file() && meta.len() <= LONGEST)?;
-    file::read_most(&file, LONGEST).ok()?
+    file::read_regular(path, LONGEST).ok()
 }
 
 /// Text in which all readers see the same lines: some take other characters than these for the end of one.

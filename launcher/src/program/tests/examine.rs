@@ -1,5 +1,6 @@
 //! Whole files, as the launcher meets them.
 
+use crate::error::EndsRun;
 use std::path::{Path, PathBuf};
 
 use crate::program::tests::image::*;
@@ -14,7 +15,7 @@ fn kind_of(path: &Path) -> FileKind {
 /// The exit status and the message of an examination that must fail.
 fn failure(path: &Path) -> (u8, String) {
     let error = examine(path).expect_err(&path.display().to_string());
-    (error.exit_code(), error.to_string())
+    (error.outcome().status(), error.to_string())
 }
 
 fn assert_failure(path: &Path, code: u8, text: &str) {
@@ -131,7 +132,7 @@ fn scripts_are_followed_to_the_depth_of_the_kernel() {
             }
             Err(error) => {
                 assert_eq!(kernel.unwrap_err().raw_os_error(), Some(libc::ELOOP), "{count}: {error}");
-                assert!(count > 5 && error.exit_code() == 126 && error.to_string().contains("5 deep"));
+                assert!(count > 5 && error.outcome().status() == 126 && error.to_string().contains("5 deep"));
             }
         }
     }

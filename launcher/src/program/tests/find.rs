@@ -1,5 +1,6 @@
 //! The search for a command.
 
+use crate::error::EndsRun;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -17,7 +18,7 @@ fn look(command: &str, path_var: &str, cwd: &Path) -> Result<std::path::PathBuf,
 /// The exit status and the message of a search that must fail.
 fn failure(command: &str, path_var: &str, cwd: &Path) -> (u8, String) {
     let error = look(command, path_var, cwd).expect_err(command);
-    (error.exit_code(), error.to_string())
+    (error.outcome().status(), error.to_string())
 }
 
 #[test]
@@ -65,7 +66,7 @@ fn without_path_the_default_is_searched_and_not_the_working_directory() {
     let scratch = Scratch::new();
     scratch.file("tool", "", 0o755);
     assert_eq!(find(OsStr::new("sh"), None, &scratch.0).unwrap(), Path::new("/bin/sh"));
-    assert_eq!(find(OsStr::new("tool"), None, &scratch.0).unwrap_err().exit_code(), 127);
+    assert_eq!(find(OsStr::new("tool"), None, &scratch.0).unwrap_err().outcome().status(), 127);
 }
 
 #[test]
@@ -125,7 +126,7 @@ fn a_directory_that_may_not_be_entered_is_denied_and_passed_over() {
     as_ordinary_user(|| {
         let error = look("./closed/tool", "", &scratch.0).unwrap_err();
         assert!(matches!(error.cause, ProgramCause::Obstacle(Obstacle::Denied)), "{error}");
-        assert_eq!(error.exit_code(), 126);
+        assert_eq!(error.outcome().status(), 126);
         assert_eq!(failure("tool", "closed", &scratch.0).0, 126);
         assert_eq!(look("sh", "closed:/bin", &scratch.0).unwrap(), Path::new("/bin/sh"));
     });

@@ -80,15 +80,13 @@ impl Asides {
 
 /// The names of what has been put aside in a directory.
 fn new_asides(root: &Directory, path: &Path, since: SystemTime) -> Vec<OsString> {
-    let is_new =
-        |directory: &Directory, name: &OsStr| directory.ages(name).is_ok_and(|ages| ages.changed >= since);
     let Ok(directory) = root.below(from_root(path)) else { return Vec::new() };
     // Nearly always nothing has changed in it.
-    if !is_new(&directory, OsStr::new("")) {
+    if !directory.has_changed(OsStr::new(""), since) {
         return Vec::new();
     }
     let is_aside = |name: &OsStr| name.as_bytes().windows(ASIDE.len()).any(|part| part == ASIDE.as_bytes());
-    let wanted = |name: &OsStr| is_aside(name) && is_new(&directory, name);
+    let wanted = |name: &OsStr| is_aside(name) && directory.has_changed(name, since);
     let (mut names, _) = directory.names_like(MOST_LISTED, wanted).unwrap_or_default();
     names.sort();
     names

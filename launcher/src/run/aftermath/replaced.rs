@@ -13,6 +13,7 @@ use crate::supervise::handlers::git_config::harmless::{self, Harm};
 use crate::sys::beneath::{self, Directory};
 use crate::sys::file;
 use crate::sys::path::is_there;
+use crate::text::shown;
 use sbx_client::report::{Bytes, Finding, FindingKind};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -23,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// How many entries of one protected directory are looked at.
-const MOST_LOOKED_AT: usize = 512;
+const MOST_LOOKED_AT: usize = 4096;
 /// More hooks that came are put aside with their directory.
 const MOST_CAME: usize = 256;
 
@@ -43,7 +44,7 @@ impl Aftermath {
     pub(super) fn look_at_kept(&self, look: &mut Look) {
         let stands_in = |path: &Path| self.layout.as_ref().is_some_and(|layout| layout.stands_in(path));
         for kept in &self.kept {
-            let Some(mut finding) = kept.finding(self.since, stands_in) else { continue };
+            let Some(mut finding) = kept.finding(self.since, stands_in, look) else { continue };
             let aside = kept.put_hooks_aside(look);
             finding.put_aside = aside.iter().take(MOST_NAMED).map(|aside| aside.as_path().into()).collect();
             finding.names.truncate(MOST_NAMED);
@@ -100,7 +101,12 @@ fn identity(meta: &Metadata) -> Identity {
 
 impl Kept {
     /// What to say of it at the end. `since` is the start, and `is_ours` tells what stands there for the run only.
-    fn finding(&self, since: SystemTime, is_ours: impl Fn(&Path) -> bool) -> Option<Finding> {
+    fn finding(
+        &self,
+        since: SystemTime,
+        is_ours: impl Fn(&Path) -> bool,
+        look: &mut Look,
+    ) -> Option<Finding> {
         let meta = self.path.symlink_metadata().ok()?;
         let mut names = Vec::new();
         match &self.text {
@@ -112,7 +118,14 @@ impl Kept {
             },
             None if identity(&meta) != self.identity => {}
             None if meta.is_dir() => {
-                names = changed_in(&self.path, since, is_ours);
+                let (changed, is_all) = changed_in(&self.path, since, is_ours);
+                names = changed;
+                if !is_all {
+                    look.outcome.failures.push(format!(
+                        "cannot tell whether more has changed in '{}': it has more than {MOST_LOOKED_AT} entries",
+                        shown(&self.path)
+                    ));
+                }
                 // What comes changes the directory too.
                 let has_new =
                     || is_since(&meta, since) && self.came().is_some_and(|(_, came)| !came.is_empty());
@@ -158,29 +171,31 @@ fn held(path: &Path) -> Option<Directory> {
     Directory::open(Path::new("/")).and_then(|root| root.below(beneath::from_root(path))).ok()
 }
 
-/// What has changed in a directory: a mount does not hold it for who got the directory from another run.
-fn changed_in(directory: &Path, since: SystemTime, is_ours: impl Fn(&Path) -> bool) -> Vec<Bytes> {
+/// What has changed in a directory, and whether that is all: a mount does not hold it for who got the directory from
+/// another run.
+fn changed_in(top: &Path, since: SystemTime, is_ours: impl Fn(&Path) -> bool) -> (Vec<Bytes>, bool) {
+    let is_skipped = |path: &Path| is_ours(path) || top.ends_with(HOOKS) && is_sample(path);
     let mut left = MOST_LOOKED_AT;
-    let mut all = vec![directory.to_path_buf()];
-    let mut changed = BTreeSet::new();
-    while let Some(directory) = all.pop() {
-        for entry in directory.read_dir().into_iter().flatten().flatten() {
-            let path = entry.path();
-            if is_sample(&path) || is_ours(&path) {
-                continue;
-            }
-            let Some(rest) = left.checked_sub(1) else { break };
+    let mut all = vec![top.to_path_buf()];
+    let (mut changed, mut is_all) = (BTreeSet::new(), true);
+    'all: while let Some(directory) = all.pop() {
+        let entries = directory.read_dir().into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| !is_skipped(&entry.path())) {
+            let Some(rest) = left.checked_sub(1) else {
+                is_all = false;
+                break 'all;
+            };
             left = rest;
             let Ok(meta) = entry.metadata() else { continue };
             if meta.is_dir() {
-                all.push(path);
+                all.push(entry.path());
             } else if is_since(&meta, since) {
-                changed.insert(path);
+                changed.insert(entry.path());
             }
         }
     }
-    let below = changed.iter().filter_map(|path| path.strip_prefix(directory).ok());
-    below.map(Into::into).collect()
+    let below = changed.iter().filter_map(|path| path.strip_prefix(top).ok());
+    (below.map(Into::into).collect(), is_all)
 }
 
 /// A configuration of now; empty if it cannot be read as one.

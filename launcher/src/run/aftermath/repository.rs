@@ -136,7 +136,7 @@ impl New {
     pub fn is(self, directory: &Directory, name: &OsStr) -> bool {
         match self {
             New::All => true,
-            New::Since(since) => directory.ages(name).is_ok_and(|ages| ages.changed >= since),
+            New::Since(since) => directory.has_changed(name, since),
         }
     }
 
@@ -179,7 +179,7 @@ pub fn judge(
     // It may have become one by what it got, or by its name: a clone of somebody else's brings all parts but a `.git`.
     let was_whole = before.is_some_and(Before::is_whole);
     let is_other = || before.is_some_and(|before| !before.is_it(&own));
-    let is_joined = || !was_whole && own.ages(OsStr::new("")).is_ok_and(|ages| ages.changed >= since);
+    let is_joined = || !was_whole && own.has_changed(OsStr::new(""), since);
     let new = if is_made || is_other() || is_joined() { New::All } else { New::Since(since) };
     let mut judged = Judged { is_made, ..Judged::default() };
     let fresh = |name: &str| new.is(&own, name.as_ref());

@@ -198,7 +198,7 @@ impl<F: FnMut(&Path)> Search<'_, F> {
     }
 
     fn is_changed(&self, above: &Directory, name: &OsStr) -> bool {
-        above.ages(name).is_ok_and(|ages| ages.changed >= self.since)
+        above.has_changed(name, self.since)
     }
 
     fn closed(&mut self, place: &Path) {

@@ -2,6 +2,7 @@
 
 use crate::program::{self, FileKind as Kind};
 use crate::selftest::status::trial::Attempt;
+use crate::sys::status::Status;
 use crate::sys::{descriptor, plain, probe, seccomp};
 use serde_json::{Map, Value, json};
 use std::fs::File;
@@ -61,27 +62,22 @@ fn system_libc() -> String {
 /// What confines this process already.
 pub fn around() -> Map<String, Value> {
     let (mode, no_new_privs) = probe::confinement();
-    let filters = status_field("Seccomp_filters").and_then(|text| text.parse::<u32>().ok());
+    let status = Status::own().ok();
+    let filters = status.as_ref().and_then(|status| status.field("Seccomp_filters")?.parse::<u32>().ok());
     let facts = [
         ("sbx", json!(seccomp::is_confined())),
         ("seccomp", json!(mode == Some(2))),
         ("seccomp-filters", json!(filters)),
         ("no-new-privs", json!(no_new_privs)),
-        ("proc", json!(Path::new("/proc/self/status").exists())),
+        ("proc", json!(status.is_some())),
     ];
     facts.into_iter().map(|(key, value)| (key.to_string(), value)).collect()
-}
-
-fn status_field(name: &str) -> Option<String> {
-    let status = read("/proc/self/status")?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    Some(line.trim().to_string())
 }
 
 /// Makes an executable memory file, as those from which libsandbox.so is loaded.
 pub fn memory_files() -> Attempt {
     let file = descriptor::sealed_memory_file(c"sbx-status", b"x")?;
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let path = descriptor::own_name(file.as_raw_fd());
     let opened = File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut Vec::new()));
     Ok(match opened {
         Ok(_) => "a sealed executable one was made and opened by its name in /proc".to_string(),

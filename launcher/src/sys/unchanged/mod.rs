@@ -8,6 +8,7 @@ mod tests;
 
 use crate::sys::access::{self, Permission};
 use crate::sys::file;
+use crate::sys::file_system::FileSystem;
 use crate::sys::observed::{Depth, Look};
 use crate::sys::path::Walk;
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
@@ -19,14 +20,6 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-
-/// File systems whose changes the kernel tells of, whoever makes them: EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, TMPFS_MAGIC,
-/// BTRFS_SUPER_MAGIC, OVERLAYFS_SUPER_MAGIC. Others may be changed on another machine, or by a program.
-const TOLD: [u64; 5] = [0xef53, 0x5846_5342, 0x0102_1994, 0x9123_683e, 0x794c_7630];
-
-/// Those of the kernel's own, in which nobody gives or takes names at will: PROC_SUPER_MAGIC, SYSFS_MAGIC,
-/// CGROUP2_SUPER_MAGIC, DEVPTS_SUPER_MAGIC.
-const KERNEL: [u64; 4] = [0x9fa0, 0x6265_6572, 0x6367_7270, 0x1cd1];
 
 /// Directories that lead each process elsewhere.
 const OWN: [&str; 2] = ["/proc/self", "/proc/thread-self"];
@@ -275,13 +268,17 @@ impl Marks {
         if let Some(place) = self.places.get(directory) {
             return Some(*place);
         }
-        let kind = u64::try_from(rustix::fs::statfs(directory).ok()?.f_type).ok()?;
-        let place = if KERNEL.contains(&kind) { Place::Kernels } else { self.watch(directory, kind)? };
+        let kind = FileSystem::of(directory).ok()?;
+        let place = match kind.is_of_kernel() {
+            true => Place::Kernels,
+            false if kind.tells_of_changes() => self.watch(directory)?,
+            false => return None,
+        };
         self.places.insert(directory.to_path_buf(), place);
         Some(place)
     }
 
-    fn watch(&mut self, directory: &Path, kind: u64) -> Option<Place> {
+    fn watch(&mut self, directory: &Path) -> Option<Place> {
         let what = WatchFlags::ATTRIB
             | WatchFlags::CREATE
             | WatchFlags::DELETE
@@ -290,9 +287,6 @@ impl Marks {
             | WatchFlags::MOVE_SELF
             | WatchFlags::ONLYDIR
             | WatchFlags::DONT_FOLLOW;
-        if !TOLD.contains(&kind) {
-            return None;
-        }
         match inotify::add_watch(&self.told, directory, what) {
             Ok(number) => {
                 self.directories.entry(number).or_insert_with(|| Names::Some(BTreeSet::new()));

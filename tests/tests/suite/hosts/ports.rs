@@ -93,7 +93,7 @@ fn if_the_publisher_is_killed_the_ports_are_closed() {
              { kill -KILL $child && killed=1; break; }; done; done; sleep 0.2; \
              curl -s http://127.0.0.1:8080/; echo $?; : > go; wait $!",
         );
-        out.prints("7\n").says("the process for --publish had ended before the command");
+        out.prints("7\n").says("the process for --publish has ended: the ports are closed");
     });
 }
 

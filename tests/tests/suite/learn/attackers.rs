@@ -284,7 +284,10 @@ fn a_review_says_the_most_in_its_first_lines() {
         assert!(has(&open, "kernel", "every system call that no entry answers"), "{open:#}");
         review(world, &extended("workspace", &json!({ "network": { "mode": "allow", "bind": [8080] } })));
         let text = shown(world);
-        assert!(text.contains("no host, for it names none") && !text.contains("hosts and ports:"), "{text}");
+        assert!(
+            text.contains("no host, because it names none") && !text.contains("hosts and ports:"),
+            "{text}"
+        );
     });
 }
 

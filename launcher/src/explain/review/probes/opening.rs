@@ -3,7 +3,7 @@
 
 use crate::error::Refusal;
 use crate::sys::access::{self, Permission};
-use crate::sys::file;
+use crate::sys::file_system::FileSystem;
 use crate::sys::path::{is_of_process, is_there};
 use std::collections::VecDeque;
 use std::fs::{self, FileType};
@@ -49,10 +49,7 @@ impl Sought {
 
 /// Whether names can be made in a directory. In those of /proc and /sys the kernel makes all, whatever their modes are.
 fn takes_names(directory: &Path) -> bool {
-    let is_of_kernel = || {
-        file::kind_of_file_system(directory)
-            .is_ok_and(|kind| kind == libc::PROC_SUPER_MAGIC || kind == libc::SYSFS_MAGIC)
-    };
+    let is_of_kernel = || FileSystem::of(directory).is_ok_and(FileSystem::is_of_processes_or_devices);
     access::allows(directory, Permission::CHANGE) && !is_of_kernel()
 }
 

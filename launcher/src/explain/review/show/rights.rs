@@ -45,7 +45,7 @@ fn network(mode: NetworkMode, is_empty: bool, sends_packets: bool) -> &'static s
         NetworkMode::Host => "the whole network of this machine",
         _ if sends_packets => "any host, though its rules name none: calls that it allows lead out",
         NetworkMode::None => "no network",
-        NetworkMode::Ports if is_empty => "no host, for it names none",
+        NetworkMode::Ports if is_empty => "no host, because it names none",
         NetworkMode::Ports => "these hosts and ports:",
         NetworkMode::Private => "a network of the run's own, with nobody else in it",
         NetworkMode::Loopback => "a network of the run's own, with nobody else in it, or none",
