@@ -3,6 +3,7 @@ use crate::enforce::scratch::Scratch;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
+use std::process::Command;
 
 struct Machine {
     scratch: Scratch,
@@ -170,6 +171,12 @@ fn the_settings_of_a_repository_are_sensitive_where_they_have_a_login() {
             assert_eq!(machine.is(path, Use::Read), has_login, "{path} {url}");
         }
     }
+    // A command may put one there, which nobody writes to.
+    let config = machine.path("home/code/.git/config");
+    fs::remove_file(&config).unwrap();
+    assert!(!machine.is("home/code", Use::Read));
+    assert!(Command::new("mkfifo").arg(config).status().unwrap().success());
+    assert!(machine.is("home/code", Use::Read));
 }
 
 #[test]

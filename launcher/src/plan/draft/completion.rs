@@ -250,7 +250,7 @@ impl Draft<'_> {
         match &repository.closed {
             Some((path, why)) => Err(Refusal::new(format!(
                 "cannot protect the repository of '{}': '{}' cannot be looked into: {why}; an earlier command may \
-                 have closed it, 'chmod u+rwx' opens it",
+                 have left it so: look at it, then open it with 'chmod u+rwx' or put it aside",
                 shown(workspace),
                 shown(path)
             ))),

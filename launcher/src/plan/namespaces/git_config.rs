@@ -310,7 +310,9 @@ fn is_of_name(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::enforce::scratch::Scratch;
     use crate::testing::{Random, listed_by_git};
+    use std::fs;
 
     fn leads(text: &[u8]) -> Vec<Leads> {
         let home = Some(Path::new("/home"));
@@ -357,6 +359,18 @@ mod tests {
             let text = format!("{broken}\n[core]\nhooksPath = a\n");
             assert_eq!(leads(text.as_bytes()), [Leads::HooksOfTop("a".into())], "{text}");
         }
+    }
+
+    #[test]
+    fn a_configuration_that_is_too_long_is_not_taken_for_its_beginning() {
+        let scratch = Scratch::create(None).unwrap();
+        let file = scratch.path().join("config");
+        let setting = "[core]\nhooksPath = a\n";
+        let room = usize::try_from(LONGEST).unwrap() - setting.len();
+        fs::write(&file, format!("{}{setting}", "#".repeat(room - 1) + "\n")).unwrap();
+        assert_eq!(settings(&file).unwrap().len(), 1);
+        fs::write(&file, format!("{}{setting}", "#".repeat(room) + "\n")).unwrap();
+        assert_eq!(settings(&file).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
     }
 
     #[test]
