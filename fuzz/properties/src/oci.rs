@@ -10,7 +10,7 @@ use sbx_policy::calls::{Arch, Call};
 use sbx_policy::interpret::{self, Data};
 use sbx_policy::rules::Actions;
 use serde_json::Value;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 
 /// Input: a document. A refused one gives a one-line message. An accepted one makes a profile that can be read, and the
@@ -50,6 +50,7 @@ fn says_the_same(text: &[u8], profile: &Profile) {
         return;
     }
     let Some(program) = program(profile, Arch::X86_64) else { return };
+    let read = Document::of(&document);
     for rule in rules {
         let mut args = [0; 6];
         for arg in rule["args"].as_array().into_iter().flatten() {
@@ -67,7 +68,7 @@ fn says_the_same(text: &[u8], profile: &Profile) {
             let Some(nr) = number.filter(|_| name != "prctl") else { continue };
             for args in [args, [0; 6], [u64::MAX; 6]] {
                 let data = Data { nr, arch: Arch::X86_64.audit(), args };
-                assert_eq!(interpret::run(&program, &data), Some(decided(&document, name, &args)), "{name}");
+                assert_eq!(interpret::run(&program, &data), Some(read.decides(name, &args)), "{name}");
             }
         }
     }
@@ -87,19 +88,20 @@ pub fn comes_back(profile: &Profile) {
         Err(error) if error.to_string().contains("conditions") => None,
         Err(error) => panic!("{error}"),
     };
+    let read = Document::of(&document);
+    let lost: HashSet<_> = losses.lines().iter().filter_map(|line| line.split(':').next()).collect();
     for arch in [Arch::X86_64, Arch::Aarch64] {
         let Some(one) = program(profile, arch) else { continue };
         let other = again.as_ref().and_then(|again| program(again, arch));
         for (nr, audit, args) in questions(profile, arch) {
             let Some(name) = Call::numbered(arch, nr).map(Call::name) else { continue };
             // What each filter answers about itself is its own. Another architecture's call ends the process.
-            let lost = losses.lines().iter().any(|line| line.starts_with(&format!("{name}:")));
-            if name == "prctl" || lost || audit != arch.audit() {
+            if name == "prctl" || lost.contains(name) || audit != arch.audit() {
                 continue;
             }
             let data = Data { nr, arch: audit, args };
             let meant = interpret::run(&one, &data);
-            assert_eq!(meant, Some(decided(&document, name, &args)), "{name} {data:x?}");
+            assert_eq!(meant, Some(read.decides(name, &args)), "{name} {data:x?}");
             if let Some(other) = &other {
                 assert_eq!(meant, interpret::run(other, &data), "{name} {data:x?}");
             }
@@ -107,46 +109,66 @@ pub fn comes_back(profile: &Profile) {
     }
 }
 
-/// What a document says, read as its consumers read it. Rules that hold at once have to agree.
-fn decided(document: &Value, name: &str, args: &[u64; 6]) -> u32 {
-    let action = |word: &Value, errno: &Value| match word.as_str() {
+/// A document, read as its consumers read it.
+struct Document<'d> {
+    default: u32,
+    /// The rules of each name.
+    rules: HashMap<&'d str, Vec<&'d Value>>,
+}
+
+impl<'d> Document<'d> {
+    fn of(document: &'d Value) -> Document<'d> {
+        let mut rules: HashMap<_, Vec<_>> = HashMap::new();
+        for rule in document["syscalls"].as_array().into_iter().flatten() {
+            let conditions = rule["args"].as_array().map_or(&[][..], Vec::as_slice);
+            let indices: HashSet<_> = conditions.iter().map(|arg| arg["index"].as_u64()).collect();
+            assert_eq!(indices.len(), conditions.len(), "consumers read these as alternatives: {rule}");
+            let names: BTreeSet<_> =
+                rule["names"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            names.into_iter().for_each(|name| rules.entry(name).or_default().push(rule));
+        }
+        Document { default: action(&document["defaultAction"], &document["defaultErrnoRet"]), rules }
+    }
+
+    /// What it says of a call. Rules that hold at once have to agree.
+    fn decides(&self, name: &str, args: &[u64; 6]) -> u32 {
+        let mut answer = None;
+        for rule in self.rules.get(name).into_iter().flatten() {
+            if rule["args"].as_array().into_iter().flatten().all(|arg| holds(arg, args)) {
+                let value = action(&rule["action"], &rule["errnoRet"]);
+                // Consumers skip a rule that does what happens anyway.
+                if value != self.default {
+                    assert_eq!(*answer.get_or_insert(value), value, "{name} {args:x?}");
+                }
+            }
+        }
+        answer.unwrap_or(self.default)
+    }
+}
+
+fn action(word: &Value, errno: &Value) -> u32 {
+    match word.as_str() {
         Some("SCMP_ACT_ALLOW") => bpf::RET_ALLOW,
         Some("SCMP_ACT_LOG") => bpf::RET_LOG,
         Some("SCMP_ACT_KILL_PROCESS") => bpf::RET_KILL_PROCESS,
         Some("SCMP_ACT_ERRNO") => bpf::RET_ERRNO | errno.as_u64().map_or(1, |number| number as u32),
         other => panic!("{other:?}"),
-    };
-    let holds = |arg: &Value| {
-        let number = |key: &str| arg[key].as_u64().unwrap_or(0);
-        let (left, value) = (args[number("index") as usize], number("value"));
-        match arg["op"].as_str() {
-            Some("SCMP_CMP_EQ") => left == value,
-            Some("SCMP_CMP_NE") => left != value,
-            Some("SCMP_CMP_LT") => left < value,
-            Some("SCMP_CMP_LE") => left <= value,
-            Some("SCMP_CMP_GT") => left > value,
-            Some("SCMP_CMP_GE") => left >= value,
-            Some("SCMP_CMP_MASKED_EQ") => left & value == number("valueTwo") & value,
-            other => panic!("{other:?}"),
-        }
-    };
-    let default = action(&document["defaultAction"], &document["defaultErrnoRet"]);
-    let mut answer = None;
-    for rule in document["syscalls"].as_array().into_iter().flatten() {
-        let conditions = rule["args"].as_array().map_or(&[][..], Vec::as_slice);
-        let indices: HashSet<_> = conditions.iter().map(|arg| arg["index"].as_u64()).collect();
-        assert_eq!(indices.len(), conditions.len(), "consumers read these as alternatives: {rule}");
-        let named = rule["names"].as_array().into_iter().flatten().any(|known| known == name);
-        if named && conditions.iter().all(holds) {
-            let value = action(&rule["action"], &rule["errnoRet"]);
-            // Consumers skip a rule that does what happens anyway.
-            if value == default {
-                continue;
-            }
-            assert_eq!(*answer.get_or_insert(value), value, "{name} {args:x?}");
-        }
     }
-    answer.unwrap_or(default)
+}
+
+fn holds(arg: &Value, args: &[u64; 6]) -> bool {
+    let number = |key: &str| arg[key].as_u64().unwrap_or(0);
+    let (left, value) = (args[number("index") as usize], number("value"));
+    match arg["op"].as_str() {
+        Some("SCMP_CMP_EQ") => left == value,
+        Some("SCMP_CMP_NE") => left != value,
+        Some("SCMP_CMP_LT") => left < value,
+        Some("SCMP_CMP_LE") => left <= value,
+        Some("SCMP_CMP_GT") => left > value,
+        Some("SCMP_CMP_GE") => left >= value,
+        Some("SCMP_CMP_MASKED_EQ") => left & value == number("valueTwo") & value,
+        other => panic!("{other:?}"),
+    }
 }
 
 fn exported(profile: &Profile, losses: &mut Losses) -> Value {

@@ -1,5 +1,6 @@
 //! Programs: ELF files and scripts.
 
+use sbx::error::EndsRun;
 use sbx::program::elf::{self, Facts, Image, Malformed};
 use sbx::program::script::{self, Line, ScriptError};
 use sbx::program::{Program, ProgramError, examine};
@@ -115,7 +116,7 @@ fn file(path: &Path) {
 
 fn refused(error: &ProgramError) {
     assert_line(&error.to_string());
-    assert!(matches!(error.exit_code(), 126 | 127), "{error}");
+    assert!(matches!(error.outcome().status(), 126 | 127), "{error}");
 }
 
 fn accepted(program: &Program) {

@@ -84,6 +84,15 @@ pub enum Event {
         /// The ends of the command's own connection.
         ends: Option<Ends>,
     },
+    /// The run has ended, and what it had sent last on a connection could not be passed on.
+    Cut {
+        /// Whom the command asked for.
+        host: String,
+        /// The port.
+        port: u16,
+        /// The ends of the command's own connection.
+        ends: Option<Ends>,
+    },
     /// Events before this one that were not told: the supervisor did not read fast enough.
     Lost {
         /// How many.
@@ -136,6 +145,10 @@ impl Event {
                 to.push(7);
                 to.extend(count.to_be_bytes());
             }
+            Event::Cut { host, port, ends } => {
+                begin(&mut to, 8, host, *port);
+                encode_ends(&mut to, *ends);
+            }
         }
         to
     }
@@ -181,6 +194,10 @@ impl Event {
                 Event::Closed { host, port, sent, received, ends: from.ends()? }
             }
             7 => Event::Lost { count: u64::from_be_bytes(from.array()?) },
+            8 => {
+                let (host, port) = from.host()?;
+                Event::Cut { host, port, ends: from.ends()? }
+            }
             _ => return None,
         };
         from.0.is_empty().then_some(event)

@@ -3,6 +3,7 @@
 //! Two things go on at the same time: a connection to the host is made, and the first bytes are looked at where that
 //! is to be done. When both have come out well, bytes flow.
 
+use crate::broker::RunsEnd;
 use crate::broker::clients;
 use crate::broker::dial::{Dial, Progress};
 use crate::broker::pipes::Pipes;
@@ -212,6 +213,39 @@ impl Link {
     /// The numbers of bytes that have arrived, if the connection has been made.
     pub fn counts(&self) -> Option<(u64, u64)> {
         matches!(self.way, Way::Made(_)).then_some((self.up.total, self.down.total))
+    }
+
+    /// Whether everything has arrived that the run has sent on it, with its end.
+    pub fn has_passed_on(&self, run: RunsEnd) -> bool {
+        matches!(self.way, Way::Made(_)) && self.of_run(run).is_done
+    }
+
+    /// How many bytes of the run's have arrived.
+    pub fn passed_on(&self, run: RunsEnd) -> u64 {
+        self.of_run(run).total
+    }
+
+    /// Whether it holds bytes of the run's, or may: a connection that nothing was said on yet is no loss.
+    pub fn holds(&self, run: RunsEnd) -> bool {
+        let waits = |socket: &OwnedFd| {
+            let peek = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+            rustix::net::recv(socket, &mut [0], peek).is_ok_and(|(count, _)| count > 0)
+        };
+        let is_held = !self.head.is_empty()
+            || self.behind_hello.is_some()
+            || self.look.as_ref().is_some_and(|look| !look.bytes.is_empty());
+        match (run, &self.way) {
+            (RunsEnd::Inside, _) => is_held || self.up.is_held() || waits(&self.inside.socket),
+            (RunsEnd::Outside, Way::Made(outside)) => self.down.is_held() || waits(&outside.socket),
+            (RunsEnd::Outside, _) => false,
+        }
+    }
+
+    fn of_run(&self, run: RunsEnd) -> &Flow {
+        match run {
+            RunsEnd::Inside => &self.up,
+            RunsEnd::Outside => &self.down,
+        }
     }
 
     /// Begins to connect to one of these addresses.

@@ -28,7 +28,7 @@ mod serving;
 pub use dial::leads_out;
 pub use events::{Event, LONGEST as LONGEST_EVENT, Teller};
 pub use resolver::Resolver;
-pub use serving::{Loop, Settings};
+pub use serving::{FINISH, Loop, Settings};
 
 use crate::hosts::HostRules;
 use crate::sys::process;
@@ -64,6 +64,15 @@ pub enum Door {
     Proxy,
 }
 
+/// Which end of a connection is the run's: the one that is accepted here, or the one that is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunsEnd {
+    /// It reaches hosts.
+    Inside,
+    /// It is reached.
+    Outside,
+}
+
 /// What the broker goes by.
 pub struct Setup {
     /// Where connections may go.
@@ -72,6 +81,8 @@ pub struct Setup {
     pub resolver: Resolver,
     /// Log mode: everything is let through, and told of.
     pub watches: bool,
+    /// Which end of each connection is the run's.
+    pub run: RunsEnd,
 }
 
 /// The exit status when the broker could not begin to serve. It has served nobody then.

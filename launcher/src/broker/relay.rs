@@ -133,6 +133,11 @@ impl Flow {
         }
     }
 
+    /// Whether something has been read and not written yet.
+    pub fn is_held(&self) -> bool {
+        self.held > 0
+    }
+
     /// Gives the pipe up.
     pub fn release(&mut self, pipes: &mut Pipes) {
         if let Some(pipe) = self.pipe.take() {

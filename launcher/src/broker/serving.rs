@@ -11,7 +11,7 @@ use crate::broker::names::Names;
 use crate::broker::pipes::Pipes;
 use crate::broker::poll::{Interest, Kind, Poller, Ready, Token};
 use crate::broker::said::{self, Host};
-use crate::broker::{Doors, Setup};
+use crate::broker::{Doors, RunsEnd, Setup};
 use crate::hosts::{HostRules, reached};
 use crate::sys::{SyscallError, datagram};
 use rustix::io::Errno;
@@ -20,6 +20,9 @@ use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
+
+pub use finish::FINISH;
+use finish::Finishing;
 
 /// How many connections or datagrams are taken before the others have their turn.
 const AT_ONCE: usize = 64;
@@ -84,6 +87,8 @@ pub struct Loop {
     questions_wait: bool,
     next_id: u64,
     buffer: Vec<u8>,
+    run: RunsEnd,
+    finishing: Option<Finishing>,
 }
 
 impl Loop {
@@ -125,14 +130,17 @@ impl Loop {
             questions_wait: false,
             next_id: 0,
             buffer: vec![0; said::LONGEST],
+            run: setup.run,
+            finishing: None,
         };
         new.resume()?;
         Ok(new)
     }
 
-    /// Serves until the supervisor closes the channel.
+    /// Serves until the supervisor closes the channel, or what was begun is finished.
     pub fn run(&mut self) -> Result<(), SyscallError> {
-        while self.turn()? {}
+        while self.turn()? && !self.is_finished() {}
+        self.cut();
         // Whoever still reads learns how far the connections came that end now.
         let open: Vec<u64> = self.links.keys().copied().collect();
         open.into_iter().for_each(|id| self.close(id));
@@ -145,8 +153,10 @@ impl Loop {
         let now = Instant::now();
         for (token, ready) in ready {
             if token.kind == Kind::Channel {
-                if !self.hear() {
-                    return Ok(false);
+                match self.hear() {
+                    Heard::Nothing => {}
+                    Heard::Finish => self.finish(now),
+                    Heard::End => return Ok(false),
                 }
             } else {
                 self.on_ready(token, ready, now);
@@ -175,17 +185,18 @@ impl Loop {
     }
 
     /// The supervisor says nothing but that it is over.
-    fn hear(&mut self) -> bool {
+    fn hear(&mut self) -> Heard {
         self.teller.flush();
         let mut byte = [0];
         match rustix::net::recv(self.teller.channel(), &mut byte, RecvFlags::DONTWAIT) {
-            Ok((count, _)) => count > 0,
-            Err(errno) => matches!(errno, Errno::AGAIN | Errno::INTR),
+            Ok((1, _)) if byte == [FINISH] => Heard::Finish,
+            Err(Errno::AGAIN | Errno::INTR) => Heard::Nothing,
+            Ok(_) | Err(_) => Heard::End,
         }
     }
 
     fn watch_channel(&mut self) -> Result<(), SyscallError> {
-        if self.tells == self.teller.waits() {
+        if self.tells == self.teller.waits() || self.finishing.is_some() {
             return Ok(());
         }
         self.tells = !self.tells;
@@ -387,6 +398,16 @@ impl Loop {
     }
 }
 
+/// What the supervisor has said.
+enum Heard {
+    Nothing,
+    /// No process of the run is left.
+    Finish,
+    /// It is not waited for any more.
+    End,
+}
+
 mod doors;
+mod finish;
 #[cfg(test)]
 pub mod tests;

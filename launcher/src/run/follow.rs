@@ -17,7 +17,7 @@ use crate::supervise::judge::Judge;
 use crate::supervise::output::{Diverted, Pumps};
 use crate::supervise::published::Published;
 use crate::supervise::violation::Violations;
-use crate::supervise::{self, Caller, Ending, Task, Watch, memory};
+use crate::supervise::{self, Caller, Ending, Summary, Task, Watch, memory};
 use crate::sys::signal::{self, Disposition};
 use crate::sys::{descriptor, privilege, seccomp};
 use std::rc::Rc;
@@ -104,7 +104,10 @@ pub fn follow(
     let departing = departing.filter(|_| reporter.is_none());
     calls.end();
     let judge = &mut calls.judge;
-    helpers.end(judge);
+    // Who ends a run does not want to wait, and what goes on in the background may send more.
+    let finishes =
+        |summary: &Summary| !summary.kept_background && matches!(summary.ending, Ending::Exited(_));
+    helpers.end(summary.as_ref().is_ok_and(finishes), judge);
     let seen = hindsight.look(command, summary.as_ref().ok(), judge);
     // A command that ended by itself has left it as it wants it.
     let ended = summary.as_ref().is_ok_and(|summary| matches!(summary.ending, Ending::Exited(_)));
@@ -158,10 +161,10 @@ struct Helpers {
 }
 
 impl Helpers {
-    /// Ends them, and says what they have to say.
-    fn end(&self, judge: &mut Judge) {
-        self.hosts.iter().for_each(|hosts| hosts.end(judge));
-        self.published.iter().for_each(|published| published.end(judge));
+    /// Ends them, and says what they have to say. `finishes`: what the run has sent is passed on first.
+    fn end(&self, finishes: bool, judge: &mut Judge) {
+        self.hosts.iter().for_each(|hosts| hosts.end(finishes, judge));
+        self.published.iter().for_each(|published| published.end(finishes, judge));
     }
 
     /// Records what went through them.

@@ -1,6 +1,6 @@
 //! Starts the broker, the process that connects to the hosts that rules name.
 
-use crate::broker::{self, Doors, Listener, Resolver, Setup};
+use crate::broker::{self, Doors, Listener, Resolver, RunsEnd, Setup};
 use crate::enforce::doors::{Door, Purpose};
 use crate::error::{Refusal, cannot};
 use crate::plan::network;
@@ -22,7 +22,8 @@ pub fn start(
     let pid = probe::fork().map_err(cannot("start the broker"))?;
     if pid == 0 {
         drop(own);
-        let setup = Setup { rules: plan.rules.clone(), resolver: Resolver::of_host(), watches: logs };
+        let (resolver, run) = (Resolver::of_host(), RunsEnd::Inside);
+        let setup = Setup { rules: plan.rules.clone(), resolver, watches: logs, run };
         broker::serve(setup, all(doors, proxy), brokers);
     }
     let hosts = Hosts::new(plan, logs, doors, Broker::new(own, pid));

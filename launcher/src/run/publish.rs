@@ -3,7 +3,7 @@
 //! What does it is the broker turned around: its sockets are this machine's, and it lives in the run's network, where
 //! it connects to loopback. It is confined in the same way.
 
-use crate::broker::{self, Door, Doors, Listener, Resolver, Setup};
+use crate::broker::{self, Door, Doors, Listener, Resolver, RunsEnd, Setup};
 use crate::enforce::doors::{self, Purpose};
 use crate::error::{Refusal, cannot};
 use crate::hosts::HostRules;
@@ -60,7 +60,8 @@ impl Publishing {
                 process::exit_now(broker::NOT_STARTED);
             }
             let resolver = Resolver::none();
-            let setup = Setup { rules: HostRules::default(), resolver, watches: false };
+            let setup =
+                Setup { rules: HostRules::default(), resolver, watches: false, run: RunsEnd::Outside };
             let doors = Doors { datagrams: Vec::new(), questions: Vec::new(), listeners: self.listeners };
             broker::serve(setup, doors, channel);
         }

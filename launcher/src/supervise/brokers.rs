@@ -1,6 +1,6 @@
 //! The supervisor's end of a broker: it hears what that one tells, and ends it.
 
-use crate::broker::Event;
+use crate::broker::{Event, FINISH};
 use crate::sys::process::Pid;
 use crate::sys::{descriptor, process, socket};
 use std::cell::Cell;
@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 
 /// How long a broker may take to tell the last it knows.
 const LONGEST: Duration = Duration::from_millis(200);
+
+/// How long it may take to pass on what the run has sent: longer than it takes itself.
+const FINISHING: Duration = Duration::from_secs(20);
 
 /// The broker at the other end of a channel.
 pub struct Broker {
@@ -49,20 +52,28 @@ impl Broker {
         events
     }
 
-    /// Ends it. `hear` reads what it still tells.
-    pub fn end(&self, hear: &mut dyn FnMut()) {
+    /// Ends it. `hear` reads what it still tells. `finishes`: no process of the run is left, and what these have sent is
+    /// waited for.
+    pub fn end(&self, finishes: bool, hear: &mut dyn FnMut()) {
+        if finishes && socket::send_at_once(&self.channel, &[FINISH]) {
+            self.hear_until(Instant::now() + FINISHING, hear);
+        }
         let _ = socket::send_no_more(&self.channel);
-        let deadline = Instant::now() + LONGEST;
+        self.hear_until(Instant::now() + LONGEST, hear);
+        process::signal(self.pid, libc::SIGKILL);
+        process::wait(Some(self.pid), true, false);
+    }
+
+    /// Hears until it has closed the channel.
+    fn hear_until(&self, deadline: Instant, hear: &mut dyn FnMut()) {
         while let Some(number) = self.told() {
             let left = deadline.saturating_duration_since(Instant::now());
             let interest = descriptor::Interest::read(Some(number));
             let ready = descriptor::poll([interest], Some(left)).map(|[ready]| ready.now || ready.gone);
             if left.is_zero() || !ready.unwrap_or(false) {
-                break;
+                return;
             }
             hear();
         }
-        process::signal(self.pid, libc::SIGKILL);
-        process::wait(Some(self.pid), true, false);
     }
 }

@@ -250,6 +250,7 @@ impl Hosts {
                     used.received = used.received.saturating_add(received);
                 });
             }
+            Event::Cut { host, port, .. } => judge.violations.line(&cut(&host, port)),
             Event::Lost { count } => {
                 self.dials.release(false);
                 let mut state = self.state.borrow_mut();
@@ -343,12 +344,12 @@ impl Hosts {
         judge.violations.tell_of(violation, program, *process);
     }
 
-    /// Ends the broker. What it has still to tell is heard.
-    pub fn end(&self, judge: &mut Judge) {
+    /// Ends the broker. What it has still to tell is heard. `finishes`: and what the run has sent is passed on first.
+    pub fn end(&self, finishes: bool, judge: &mut Judge) {
         // What happened before is heard, and is news.
         self.read(judge);
         self.state.borrow_mut().is_over = true;
-        self.broker.end(&mut || self.read(judge));
+        self.broker.end(finishes, &mut || self.read(judge));
     }
 
     /// What the run had of each host and port. Port 0: its name was asked for.
@@ -389,6 +390,14 @@ impl Used {
         self.last = Some(now);
         change(self);
     }
+}
+
+/// That the run has ended before what it had sent was passed on.
+pub fn cut(host: &str, port: u16) -> String {
+    let host = shown(Path::new(host));
+    format!(
+        "the run ended, and what it had sent last to {host}:{port} could not be delivered: the connection was reset"
+    )
 }
 
 /// A host as the broker names it.

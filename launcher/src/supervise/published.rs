@@ -15,13 +15,21 @@ pub struct Published {
     unlisted: Cell<u64>,
     /// It is known that the process has ended: it has been said, or the run has ended.
     is_over: Cell<bool>,
+    /// A port on whose connection the run's last bytes could not be passed on.
+    cut: Cell<Option<u16>>,
 }
 
 impl Published {
     /// Served by this process.
     pub fn new(broker: Broker, ports: &[PortPair]) -> Published {
         let ports = ports.iter().map(|pair| (*pair, Used::default())).collect();
-        Published { broker, ports: RefCell::new(ports), unlisted: Cell::new(0), is_over: Cell::new(false) }
+        Published {
+            broker,
+            ports: RefCell::new(ports),
+            unlisted: Cell::new(0),
+            is_over: Cell::new(false),
+            cut: Cell::new(None),
+        }
     }
 
     /// The descriptor that can be read when there is something to count.
@@ -51,6 +59,10 @@ impl Published {
                     self.unlisted.set(self.unlisted.get().saturating_add(count));
                     continue;
                 }
+                Event::Cut { ends, .. } => {
+                    self.cut.set(ends.map(|(_, here)| here.port()).or(self.cut.get()));
+                    continue;
+                }
                 Event::Assigned { .. } | Event::Refused { .. } | Event::Mismatch { .. } => continue,
             };
             let mut ports = self.ports.borrow_mut();
@@ -62,12 +74,18 @@ impl Published {
         }
     }
 
-    /// Ends the process. What it has still to tell is counted.
-    pub fn end(&self, judge: &mut Judge) {
+    /// Ends the process. What it has still to tell is counted. `finishes`: and what the run has sent is passed on first.
+    pub fn end(&self, finishes: bool, judge: &mut Judge) {
         // What happened before is news.
         self.read(judge);
         self.is_over.set(true);
-        self.broker.end(&mut || self.count());
+        self.broker.end(finishes, &mut || self.count());
+        if let Some(port) = self.cut.get() {
+            judge.violations.line(&format!(
+                "the run ended, and what it had sent last to who is connected to port {port} (--publish) could not be \
+                 delivered: the connection was reset"
+            ));
+        }
     }
 
     /// How each port was used.

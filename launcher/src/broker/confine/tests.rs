@@ -1,5 +1,5 @@
 use super::*;
-use crate::broker::{Resolver, Setup, serve};
+use crate::broker::{Resolver, RunsEnd, Setup, serve};
 use crate::hosts::HostRules;
 use crate::sys::process::Change;
 use crate::sys::socket::packet_pair;
@@ -71,7 +71,12 @@ fn it_serves_while_it_is_confined_and_ends_with_the_channel() {
     if child == 0 {
         let Some((socket, channel)) = parts.take() else { process::exit_now(9) };
         let doors = Doors { datagrams: vec![socket], ..none() };
-        let setup = Setup { rules: HostRules::default(), resolver: Resolver::of_host(), watches: true };
+        let setup = Setup {
+            rules: HostRules::default(),
+            resolver: Resolver::of_host(),
+            watches: true,
+            run: RunsEnd::Inside,
+        };
         serve(setup, doors, channel);
     }
     drop(parts);

@@ -177,7 +177,12 @@ fn without_descriptors_it_goes_on_later() {
         ]);
         let _ = privilege::limit(privilege::Limit::OpenFiles, 300, 300);
         let _ = crate::sys::signal::dispose(libc::SIGPIPE, crate::sys::signal::Disposition::Ignore);
-        let setup = Setup { rules: HostRules::default(), resolver: Resolver::none(), watches: false };
+        let setup = Setup {
+            rules: HostRules::default(),
+            resolver: Resolver::none(),
+            watches: false,
+            run: RunsEnd::Inside,
+        };
         // It believes that there are more than the kernel gives.
         let ended = Loop::new(setup, Settings::new(100_000), doors, channel).and_then(|mut new| new.run());
         process::exit_now(i32::from(ended.is_err()));

@@ -66,7 +66,7 @@ impl Made {
         };
         let mut resolver = Resolver::read("", "127.0.0.1 hosts.test\n".to_string());
         resolver.servers = vec![nameserver()];
-        let setup = Setup { rules, resolver, watches: self.watches };
+        let setup = Setup { rules, resolver, watches: self.watches, run: RunsEnd::Inside };
         let names = Names::from(Range::parse(RANGE).unwrap());
         let look_time = LOOK_TIME;
         let descriptors = self.descriptors;
@@ -222,4 +222,5 @@ fn is_reset(stream: &mut TcpStream) -> bool {
 }
 
 mod bounds;
+mod finishing;
 mod relaying;
