@@ -22,7 +22,7 @@ mod waits;
 pub use others::last_datagram;
 
 use crate::record::Kept;
-use core::ffi::{CStr, c_char, c_int};
+use core::ffi::{CStr, c_int};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use sbx_policy::tell::{LINK, Record, TELL};
@@ -101,13 +101,36 @@ fn memory() -> *mut u8 {
     address as *mut u8
 }
 
-/// The string at an address that libc has read already.
+/// The string at an address of the program's; nothing if it cannot be read: a filter refuses a call without a look at
+/// what is there.
 pub fn text<'a>(address: u64) -> &'a [u8] {
-    if address == 0 {
-        return &[];
+    let mut at = address;
+    loop {
+        let rest = PAGE - at % PAGE;
+        let part = within_pages(at, rest);
+        if part.is_empty() {
+            return &[];
+        }
+        at += part.iter().position(|byte| *byte == 0).unwrap_or(part.len()) as u64;
+        if part.contains(&0) {
+            break;
+        }
     }
-    // SAFETY: the kernel has looked a path up there: with another error than EFAULT, it is a string.
-    unsafe { CStr::from_ptr(address as *const c_char) }.to_bytes()
+    // SAFETY: all of it has just been read.
+    unsafe { core::slice::from_raw_parts(address as *const u8, (at - address) as usize) }
+}
+
+/// The smallest page there is: memory can be read to its end, or not at all.
+const PAGE: u64 = 4096;
+
+/// Whether the memory around an address can be read. rt_sigprocmask(2) reads a set of signals, and refuses to do this
+/// with it.
+fn is_readable(address: u64) -> bool {
+    const NOTHING: u64 = 99;
+    const SIZE: u64 = 8;
+    const EINVAL: i64 = -22;
+    // SAFETY: the kernel looks whether it can read there, and changes nothing.
+    (unsafe { raw::syscall(raw::RT_SIGPROCMASK, [NOTHING, address & !(SIZE - 1), 0, SIZE, 0, 0]) }) == EINVAL
 }
 
 /// Whether the file of this program would give it rights: set-user-ID, set-group-ID, or capabilities (execve(2)).
@@ -130,14 +153,20 @@ pub fn would_gain() -> bool {
     (looked == 0 && mode & SET_ID != 0) || attribute() > 0
 }
 
-/// Bytes at an address of the program's.
+/// Bytes at an address of the program's; nothing if they cannot be read.
 pub fn bytes<'a>(address: u64, length: u64) -> &'a [u8] {
     const LONGEST_ADDRESS: u64 = 128;
-    if address == 0 {
+    within_pages(address, length.min(LONGEST_ADDRESS))
+}
+
+/// At most a page of bytes.
+fn within_pages<'a>(address: u64, length: u64) -> &'a [u8] {
+    let Some(last) = length.checked_sub(1).and_then(|length| address.checked_add(length)) else { return &[] };
+    if address == 0 || !is_readable(address) || !is_readable(last) {
         return &[];
     }
-    // SAFETY: the program has passed them to a system call, which has read them.
-    unsafe { core::slice::from_raw_parts(address as *const u8, length.min(LONGEST_ADDRESS) as usize) }
+    // SAFETY: both pages that they are in can be read.
+    unsafe { core::slice::from_raw_parts(address as *const u8, length as usize) }
 }
 
 /// The path of the file of this program, as a string that ends with NUL.

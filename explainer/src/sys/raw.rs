@@ -8,6 +8,7 @@ const fn of(numbers: [u32; 2]) -> u32 {
 
 pub const GETPID: u32 = of([39, 172]);
 pub const GETPPID: u32 = of([110, 173]);
+pub const RT_SIGPROCMASK: u32 = of([14, 135]);
 pub const MMAP: u32 = of([9, 222]);
 pub const MADVISE: u32 = of([28, 233]);
 pub const PRCTL: u32 = of([157, 167]);

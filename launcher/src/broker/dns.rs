@@ -30,6 +30,8 @@ pub struct Book {
     /// The addresses that were given out.
     pub names: Names,
     refused: HashSet<String>,
+    /// How many questions about further ones there were.
+    pub untold: u64,
     is_full: bool,
     /// Log mode: every name gets an address.
     watches: bool,
@@ -40,7 +42,7 @@ pub struct Book {
 impl Book {
     /// Without names.
     pub fn new(names: Names, watches: bool) -> Book {
-        Book { names, refused: HashSet::new(), is_full: false, watches, search: Vec::new() }
+        Book { names, refused: HashSet::new(), untold: 0, is_full: false, watches, search: Vec::new() }
     }
 
     /// On a machine whose resolvers try a name below these domains first.
@@ -142,9 +144,14 @@ impl Book {
 
     fn refuse(&mut self, name: &str, kind: QTYPE, teller: &mut Teller) -> RCODE {
         let name: String = name.chars().take(255).map(|char| char.to_ascii_lowercase()).collect();
-        if self.refused.len() < MOST_REFUSED && !self.refused.contains(&name) {
+        if self.refused.contains(&name) {
+            return RCODE::Refused;
+        }
+        if self.refused.len() < MOST_REFUSED {
             teller.tell(&Event::Refused { name: name.clone(), kind: kind_name(kind) });
             self.refused.insert(name);
+        } else {
+            self.untold = self.untold.saturating_add(1);
         }
         RCODE::Refused
     }

@@ -93,6 +93,11 @@ pub enum Event {
         /// The ends of the command's own connection.
         ends: Option<Ends>,
     },
+    /// Questions about names that no rule allows, of which no other event tells.
+    Untold {
+        /// How many.
+        count: u64,
+    },
     /// Events before this one that were not told: the supervisor did not read fast enough.
     Lost {
         /// How many.
@@ -145,6 +150,10 @@ impl Event {
                 to.push(7);
                 to.extend(count.to_be_bytes());
             }
+            Event::Untold { count } => {
+                to.push(9);
+                to.extend(count.to_be_bytes());
+            }
             Event::Cut { host, port, ends } => {
                 begin(&mut to, 8, host, *port);
                 encode_ends(&mut to, *ends);
@@ -194,6 +203,7 @@ impl Event {
                 Event::Closed { host, port, sent, received, ends: from.ends()? }
             }
             7 => Event::Lost { count: u64::from_be_bytes(from.array()?) },
+            9 => Event::Untold { count: u64::from_be_bytes(from.array()?) },
             8 => {
                 let (host, port) = from.host()?;
                 Event::Cut { host, port, ends: from.ends()? }

@@ -144,6 +144,9 @@ impl Loop {
         // Whoever still reads learns how far the connections came that end now.
         let open: Vec<u64> = self.links.keys().copied().collect();
         open.into_iter().for_each(|id| self.close(id));
+        if self.book.untold > 0 {
+            self.teller.tell(&Event::Untold { count: self.book.untold });
+        }
         self.teller.flush();
         Ok(())
     }

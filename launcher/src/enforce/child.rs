@@ -16,7 +16,7 @@ use crate::sys::namespace::Own;
 use crate::sys::process::{self, Pid};
 use crate::sys::processor::Processors;
 use crate::sys::signal::{self, Disposition};
-use crate::sys::{SyscallError, descriptor, namespace, privilege, seccomp};
+use crate::sys::{SyscallError, descriptor, namespace, privilege, seccomp, terminal};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -63,6 +63,8 @@ pub struct Steps {
     pub library: Option<PathBuf>,
     /// Whether the command gets a session of its own, without a controlling terminal.
     pub session: bool,
+    /// The terminal on which it leads the foreground, with a process group of its own.
+    pub foreground: Option<RawFd>,
     /// Where the child waits until all path rules are added; `None` where they are already.
     pub barrier: Option<StartBarrier>,
     /// The processors of the command, if the child may have others until the barrier is open.
@@ -143,6 +145,9 @@ fn confine(steps: &mut Steps, progress: &mut Progress) -> Result<(), EnforceErro
     }
     if steps.session {
         namespace::new_session().step("start a session")?;
+    }
+    if let Some(number) = steps.foreground {
+        terminal::lead_foreground(number).step("take the terminal")?;
     }
     if !steps.dropped_early {
         drop_early(steps)?;

@@ -110,6 +110,7 @@ pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, V
             broken_pipe: signal::disposition(libc::SIGPIPE),
             nested: plan.nested,
             session: layout.is_some() && !(0..3).any(descriptor::is_terminal),
+            foreground: None,
             own: plan.own,
             doors: plan.network.hosts.clone().filter(|hosts| hosts.route == Route::Doors),
             shows_ports: !plan.publish.is_empty(),

@@ -165,7 +165,7 @@ fn named(rules: HostRules, asked: &Network, request: &Request, host: &Host) -> R
 }
 
 /// Refuses a rule that never has an effect: whoever writes it believes something else.
-fn applies(rule: &HostRule, rules: &HostRules) -> Result<(), Invalid> {
+pub(crate) fn applies(rule: &HostRule, rules: &HostRules) -> Result<(), Invalid> {
     let never = |why: String| Err(Invalid::NeverApplies { rule: rule.to_string(), why });
     if let Some(denial) = rules.denial_of(rule) {
         return never(format!("'{denial}' is denied"));

@@ -57,6 +57,10 @@ pub fn follow(
     let Kept { scratch, in_memory, group, proxy } = kept;
     // Whatever there is to say is said to the caller, not to ourselves.
     diverted.map_or(Ok(()), Diverted::restore).map_err(cannot("put standard output back"))?;
+    let runs = |started: &Started| started.outcome.ready && started.outcome.failure.is_none();
+    if !result.as_ref().is_ok_and(runs) {
+        terminal.iter().for_each(|terminal| terminal.take_back(0));
+    }
     let Started { watch, outcome, granted, presence } = available(result, &signals)?;
     let listener = outcome.listener.map(seccomp::own_listener);
     let (unheard, network) = (outcome.no_listener.clone(), outcome.network);
@@ -97,6 +101,7 @@ pub fn follow(
         hosts,
         published,
         caller,
+        terminal: terminal.clone(),
     };
     let mut summary = supervise::run(task, &mut calls);
     // What is looked at meanwhile is outside, where none of the run's mounts are. A report counts what the reaper used.
@@ -111,8 +116,11 @@ pub fn follow(
     let seen = hindsight.look(command, summary.as_ref().ok(), judge);
     // A command that ended by itself has left it as it wants it.
     let ended = summary.as_ref().is_ok_and(|summary| matches!(summary.ending, Ending::Exited(_)));
-    if let Some(terminal) = terminal.filter(|_| !ended) {
-        terminal.restore();
+    if let Some(terminal) = terminal {
+        terminal.take_back(command);
+        if !ended {
+            terminal.restore();
+        }
     }
     let has_table = reporter.as_ref().is_some_and(|reporter| reporter.shows());
     let violations = &mut judge.violations;

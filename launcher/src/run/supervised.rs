@@ -25,7 +25,7 @@ use crate::supervise::terminal::Terminal;
 use crate::supervise::{self, Watch};
 use crate::sys::namespace::{self, Own};
 use crate::sys::signal::{self, Disposition, Set};
-use crate::sys::{privilege, process, timer};
+use crate::sys::{privilege, process, terminal, timer};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -39,7 +39,7 @@ pub fn run(plan: Plan, parts: Parts, resources: Resources, voice: Voice<'_>) -> 
     let closed_streams = parts.closed.clone();
     let mut laid = Laid::out(plan, parts, &signals, Presence::of)?;
     let (afterwards, kept) = laid.afterwards(resources, &prospect.limits, voice.reporter.is_some());
-    let going = Going::begin(&prospect.limits, &closed_streams)?;
+    let going = Going::begin(&prospect.limits, &closed_streams, laid.steps.foreground.is_some())?;
     let result = laid.start(&afterwards, |_, _| Ok(()));
     follow(result, (prospect, going, signals), (afterwards, kept), (None, None), voice)
 }
@@ -93,6 +93,9 @@ impl Laid {
         let report = view.report;
         let presence = layout.as_deref().map(come).transpose()?.flatten().map(Rc::new);
         (steps.mask, steps.broken_pipe) = (signals.mask, signals.broken_pipe);
+        // A group that this process leads has no number in the run's namespaces, and whoever makes one of its own there
+        // (timeout(1), gdb) would be in the background.
+        steps.foreground = terminal::of_own_group().filter(|_| tree && !steps.parks);
         Ok(Laid { steps, presence, layout, absent, report, tree })
     }
 
@@ -167,21 +170,21 @@ pub struct Kept {
 pub struct Going {
     pub(super) pumps: Option<Pumps>,
     pub(super) diverted: Option<Diverted>,
-    pub(super) terminal: Option<Terminal>,
+    pub(super) terminal: Option<Rc<Terminal>>,
     pub(super) started: Instant,
 }
 
 impl Going {
-    /// Now.
-    pub fn begin(limits: &Limits, closed_streams: &[i32]) -> Result<Going, Refusal> {
-        let terminal = Terminal::of_caller().map_err(cannot("remember the terminal"))?;
+    /// Now. `lends_terminal`: the command gets its foreground.
+    pub fn begin(limits: &Limits, closed_streams: &[i32], lends_terminal: bool) -> Result<Going, Refusal> {
+        let terminal = Terminal::of_caller(lends_terminal).map_err(cannot("remember the terminal"))?;
         let started = Instant::now();
         // Before there is a command that could stop us.
         limits.timeout.map_or(Ok(()), timer::continue_after).map_err(cannot("start the clock"))?;
         // The last that may fail: nobody would read why something else did.
         let diverted = limits.output.map(|cap| output::divert(cap, closed_streams)).transpose();
         let (pumps, diverted) = diverted.map_err(cannot("lead the output through a pipe"))?.unzip();
-        Ok(Going { pumps, diverted, terminal, started })
+        Ok(Going { pumps, diverted, terminal: terminal.map(Rc::new), started })
     }
 }
 

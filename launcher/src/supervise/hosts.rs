@@ -4,6 +4,8 @@
 //! each connection before it is made, so that a refusal has its error at once, and a line. The broker decides again, by
 //! the same rules.
 
+mod used;
+
 use crate::broker::proxy::plain;
 use crate::broker::{self, Event, said};
 use crate::enforce::doors::{self, Door, Purpose};
@@ -18,15 +20,13 @@ use crate::supervise::violation::{Confidence, Fate, Kind, Violation};
 use crate::sys::process::Pid;
 use crate::text::shown;
 use std::cell::{RefCell, RefMut};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::RawFd;
 use std::path::Path;
 use std::rc::Rc;
-use std::time::SystemTime;
-
-/// Maximum number of hosts that are told apart, with their ports.
-const MOST: usize = 4096;
+pub use used::Used;
+use used::{MOST, Program, State};
 
 /// The hosts of a run.
 pub struct Hosts {
@@ -39,42 +39,6 @@ pub struct Hosts {
     /// The calls that wait for their hosts.
     pub dials: Dials,
     state: RefCell<State>,
-}
-
-/// The name of a process, and its number.
-type Program = (Vec<u8>, Pid);
-
-#[derive(Default)]
-struct State {
-    names: HashMap<Ipv4Addr, HostName>,
-    used: BTreeMap<(String, u16), Used>,
-    /// How many events are in none of them.
-    unlisted: u64,
-    /// Who asked a name server last.
-    asker: Option<Program>,
-    /// Who connected to a host last, by its name or address, and the port.
-    callers: HashMap<(String, u16), Program>,
-    /// It is known that the broker has ended: it has been said, or the run has ended.
-    is_over: bool,
-}
-
-/// What a run had of a host, at one port.
-#[derive(Clone, Debug, Default)]
-pub struct Used {
-    /// Connections that were made.
-    pub connections: u64,
-    /// Connections that could not be made, or were not let through.
-    pub failed: u64,
-    /// Connections and questions that were refused.
-    pub refused: u64,
-    /// Bytes that the run sent.
-    pub sent: u64,
-    /// Bytes that it received.
-    pub received: u64,
-    /// When it was first and last reached, or tried.
-    pub first: Option<SystemTime>,
-    /// The same of the last time.
-    pub last: Option<SystemTime>,
 }
 
 /// Where a connection goes.
@@ -251,6 +215,10 @@ impl Hosts {
                 });
             }
             Event::Cut { host, port, .. } => judge.violations.line(&cut(&host, port)),
+            Event::Untold { count } => {
+                let mut state = self.state.borrow_mut();
+                state.unlisted = state.unlisted.saturating_add(count);
+            }
             Event::Lost { count } => {
                 self.dials.release(false);
                 let mut state = self.state.borrow_mut();
@@ -360,35 +328,6 @@ impl Hosts {
     /// How many events are in none of them.
     pub fn unlisted(&self) -> u64 {
         self.state.borrow().unlisted
-    }
-}
-
-impl State {
-    fn asker(&self) -> Program {
-        self.asker.clone().unwrap_or_default()
-    }
-
-    fn caller(&self, host: &str, port: u16) -> Program {
-        self.callers.get(&(host.to_string(), port)).cloned().unwrap_or_else(|| self.asker())
-    }
-
-    fn of(&mut self, host: &str, port: u16, change: impl FnOnce(&mut Used)) {
-        let key = (host.to_string(), port);
-        if self.used.len() >= MOST && !self.used.contains_key(&key) {
-            self.unlisted += 1;
-            return;
-        }
-        self.used.entry(key).or_default().at_present(change);
-    }
-}
-
-impl Used {
-    /// Something happened just now.
-    pub fn at_present(&mut self, change: impl FnOnce(&mut Used)) {
-        let now = SystemTime::now();
-        self.first.get_or_insert(now);
-        self.last = Some(now);
-        change(self);
     }
 }
 

@@ -44,6 +44,7 @@ use published::Published;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
+use terminal::Terminal;
 
 /// Signals that end the wait for a slow reader after the command has ended.
 pub const ENDING: [i32; 4] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM];
@@ -94,6 +95,8 @@ pub struct Task {
     pub published: Option<Rc<Published>>,
     /// Who asked for it, where that is not this process's parent.
     pub caller: Option<Caller>,
+    /// The caller's terminal.
+    pub terminal: Option<Rc<Terminal>>,
 }
 
 /// Supervises until the command, and what it left behind, have ended.
@@ -214,6 +217,9 @@ impl Supervisor<'_> {
 
     fn pass_on(&mut self, arrived: Arrived) {
         self.task.watch.forward(arrived);
+        if arrived.number == libc::SIGCONT {
+            self.lend_terminal();
+        }
         self.interrupted |= arrived.from_kernel && arrived.number == libc::SIGINT;
         if arrived.is_request() && tells_to_end(arrived.number) {
             self.told_to_end(arrived.number);
@@ -296,16 +302,35 @@ impl Supervisor<'_> {
     fn changed(&mut self, change: Change) -> bool {
         match change {
             Change::Exited(status) => drop(self.ending.get_or_insert(Ending::Exited(status))),
-            Change::Killed(signal) => drop(self.ending.get_or_insert(Ending::Killed(signal))),
+            Change::Killed(signal) => {
+                self.ending.get_or_insert(Ending::Killed(signal));
+                // The key has reached the command alone.
+                let has_terminal = self.task.terminal.as_ref().is_some_and(|terminal| terminal.is_lent());
+                self.interrupted |= has_terminal && signal == libc::SIGINT;
+            }
             // The shell sees the supervisor stop, as it would have seen the command stop. Without a
             // terminal there is no shell that would continue it.
             Change::Stopped(_) if !self.deadline.is_ending() && process::has_terminal() => {
-                self.task.watch.stop();
+                self.stop();
                 return false;
             }
             Change::Stopped(_) | Change::Continued => return false,
         }
         true
+    }
+
+    /// Stops with the command. Whoever continues this process says who has the terminal then.
+    fn stop(&self) {
+        let command = self.task.watch.command();
+        self.task.terminal.iter().for_each(|terminal| terminal.take_back(command));
+        self.task.watch.stop();
+        self.lend_terminal();
+    }
+
+    fn lend_terminal(&self) {
+        if let Some(terminal) = &self.task.terminal {
+            terminal.lend(self.task.watch.command());
+        }
     }
 
     fn output(&mut self, streams: [Ready; 4]) {

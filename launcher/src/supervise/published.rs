@@ -63,7 +63,10 @@ impl Published {
                     self.cut.set(ends.map(|(_, here)| here.port()).or(self.cut.get()));
                     continue;
                 }
-                Event::Assigned { .. } | Event::Refused { .. } | Event::Mismatch { .. } => continue,
+                Event::Assigned { .. }
+                | Event::Refused { .. }
+                | Event::Untold { .. }
+                | Event::Mismatch { .. } => continue,
             };
             let mut ports = self.ports.borrow_mut();
             let used = ends.and_then(|(_, here)| ports.iter_mut().find(|(pair, _)| pair.here == here.port()));

@@ -207,6 +207,20 @@ pub fn open_pid(pid: Pid) -> Result<OwnedFd, SyscallError> {
     numbered(pid).and_then(|pid| rustix::process::pidfd_open(pid, PidfdFlags::empty())).of("pidfd_open")
 }
 
+/// A thread, as somebody whose descriptors can be taken. Threads need not share theirs (unshare(2)), and the first one
+/// may have ended. Before Linux 6.9 only processes can be held: an error where a thread has other descriptors.
+pub fn open_thread(thread: Pid, process: Pid) -> Result<OwnedFd, SyscallError> {
+    const PIDFD_THREAD: PidfdFlags = PidfdFlags::from_bits_retain(OFlags::EXCL.bits());
+    const KCMP_FILES: libc::c_int = 2;
+    let number = numbered(thread).of("pidfd_open")?;
+    match rustix::process::pidfd_open(number, PIDFD_THREAD) {
+        Err(Errno::INVAL) if are_same(KCMP_FILES, (thread, 0), (process, 0)) != Some(false) => {
+            open_pid(process)
+        }
+        held => held.of("pidfd_open"),
+    }
+}
+
 /// Copies memory of another process from `address` on, and returns how many bytes (process_vm_readv(2)).
 pub fn read_memory(process: Pid, address: u64, buffer: &mut [u8]) -> Result<usize, SyscallError> {
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };

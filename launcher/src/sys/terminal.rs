@@ -1,9 +1,9 @@
 //! Terminals: their modes, and their foreground process group.
 
 use crate::sys::descriptor::by_number;
-use crate::sys::process::Pid;
+use crate::sys::process::{self, Pid};
 use crate::sys::{OfCall, SyscallError};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::termios::{OptionalActions, Termios};
 use std::io;
@@ -27,6 +27,27 @@ pub fn set_modes(terminal: BorrowedFd<'_>, modes: &Modes) {
 /// The foreground process group; `None` where it is not our terminal.
 pub fn foreground(number: RawFd) -> Option<Pid> {
     rustix::termios::tcgetpgrp(by_number(number)).ok().map(|group| group.as_raw_nonzero().get())
+}
+
+/// The number of a standard descriptor that is a terminal whose foreground is a group of this process alone, as an
+/// interactive shell makes one for a command. A pipe or a socket among them may lead to another process of the group,
+/// which would lose the terminal with this one.
+pub fn of_own_group() -> Option<RawFd> {
+    let group = process::group();
+    let is_shared = |number: RawFd| {
+        let kind = rustix::fs::fstat(by_number(number)).map(|stat| FileType::from_raw_mode(stat.st_mode));
+        matches!(kind, Ok(FileType::Fifo | FileType::Socket))
+    };
+    if group != process::id() || (0..3).any(is_shared) {
+        return None;
+    }
+    (0..3).find(|number| foreground(*number) == Some(group))
+}
+
+/// Makes this process the first of a process group, and that the foreground one. To be called with SIGTTOU blocked.
+pub fn lead_foreground(number: RawFd) -> Result<(), SyscallError> {
+    rustix::process::setpgid(None, None).of("setpgid")?;
+    rustix::termios::tcsetpgrp(by_number(number), rustix::process::getpid()).of("tcsetpgrp")
 }
 
 /// Makes another process group the foreground one.

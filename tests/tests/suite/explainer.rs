@@ -432,3 +432,27 @@ fn a_protected_file_is_named_although_the_program_goes_on() {
         none(&lines(world, &[], "rm plain; git checkout -q plain"));
     });
 }
+
+/// A filter refuses a call without a look at what its addresses lead to.
+#[test]
+fn an_address_that_cannot_be_read_is_an_error_as_without_the_library() {
+    need!("python3");
+    let program = "\
+import ctypes, mmap
+c = ctypes.CDLL(None, use_errno=True)
+# A page that ends where no memory is, and an address of 16 bytes in its last 8.
+page = c.mmap; page.restype = ctypes.c_void_p; page.argtypes = [ctypes.c_void_p] + [ctypes.c_size_t] * 5
+start = page(None, 8192, 3, 0x22, -1 & (1 << 64) - 1, 0)
+assert c.munmap(ctypes.c_void_p(start + 4096), 4096) == 0
+ctypes.memset(start, 65, 4096)
+for bad in (8, start + 4088):
+    bad = ctypes.c_void_p(bad)
+    for call in (lambda: c.sendto(0, b'x', 1, 0x40, bad, 16), lambda: c.connect(0, bad, 16), lambda: c.mkdir(bad, 0o700)):
+        assert call() == -1
+print('lives')
+";
+    in_worlds(|world| {
+        let out = world.sbx(["run", "--net", "none", "--", "python3", "-c", program]).run();
+        assert!(out.success().out() == "lives\n");
+    });
+}

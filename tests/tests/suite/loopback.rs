@@ -85,6 +85,51 @@ print(client.recv(9))
     });
 }
 
+/// Threads need not share their descriptors, and the first one may end before the others.
+#[test]
+fn a_thread_connects_its_own_socket() {
+    promise!(namespaces);
+    let own = "\
+import ctypes, os, socket, threading
+server = socket.create_server(('127.0.0.1', 0))
+ready, made = threading.Event(), threading.Event()
+def connects():
+    assert ctypes.CDLL(None).unshare(0x400) == 0
+    client = socket.socket()
+    ready.set(); made.wait(9)
+    assert client.fileno() == other.fileno()
+    client.connect(server.getsockname())
+    print(client.getpeername() == server.getsockname(), flush=True)
+thread = threading.Thread(target=connects)
+thread.start()
+ready.wait(9)
+other = socket.socket()
+made.set()
+thread.join()
+try: other.getpeername()
+except OSError: print('not connected')
+";
+    let last = "\
+import ctypes, os, socket, threading, time
+server = socket.create_server(('127.0.0.1', 0))
+def connects():
+    time.sleep(.2)
+    socket.create_connection(server.getsockname())
+    os.write(1, b'connected\\n')
+    os._exit(0)
+threading.Thread(target=connects).start()
+ctypes.CDLL(None).pthread_exit(None)
+";
+    in_worlds(|world| {
+        let out = world.run("workspace", [PYTHON, "-c", own]).run().success();
+        assert_eq!(out.out(), "True\nnot connected\n", "{out}");
+        // Before Linux 6.9 a thread cannot be held. (The scopes came with 6.12.)
+        if kernel::landlock() >= kernel::SCOPES {
+            world.run("workspace", [PYTHON, "-c", last]).run().success().prints("connected\n");
+        }
+    });
+}
+
 #[test]
 fn a_server_of_the_host_is_named_once_and_gets_nothing() {
     promise!(namespaces);

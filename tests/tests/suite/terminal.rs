@@ -219,6 +219,43 @@ fn a_job_in_the_background_waits_for_its_turn_to_read() {
     });
 }
 
+/// timeout(1), debuggers and shells with jobs make process groups of their own, and have the terminal all the same.
+#[test]
+fn programs_with_groups_of_their_own_have_the_terminal() {
+    need!("bash", "timeout");
+    in_worlds(|world| {
+        for flags in ["", "--namespaces none", "-p read-only"] {
+            let (running, terminal) = shell(world);
+            let groups = "import os; print(os.getpgrp() == os.tcgetpgrp(0) == os.getpid(), 40+1)";
+            terminal.types(&format!("sbx run {flags} -- /usr/bin/python3 -c '{groups}'\n"));
+            running.wait_for("True 41");
+            terminal.types(&format!(
+                "sbx run {flags} -- bash -c 'set -m; sleep 0.05 & fg; echo job-$((40+$?))'\n"
+            ));
+            running.wait_for("job-40");
+            terminal
+                .types(&format!("sbx run {flags} -- timeout 60 sh -c 'read -r line; echo got-$line; cat'\n"));
+            std::thread::sleep(Duration::from_millis(500));
+            terminal.types("one\n");
+            running.wait_for("got-one");
+            // The job stops, and has the terminal again when it goes on.
+            terminal.types("\x1a");
+            running.wait_for("Stopped");
+            terminal.types("echo here-$((40+1)); fg\n");
+            running.wait_for("here-41");
+            std::thread::sleep(Duration::from_millis(500));
+            terminal.types("two\n");
+            running.wait_for_times("two", 2);
+            terminal.types("\x03");
+            // What is typed before everybody has heard of the key may be read by one of them.
+            std::thread::sleep(Duration::from_millis(500));
+            terminal.types("echo over-$((40+2)); exit 0\n");
+            running.wait_for("over-42");
+            running.wait().success();
+        }
+    });
+}
+
 #[test]
 fn the_interrupt_key_reaches_only_the_command() {
     need!("bash");

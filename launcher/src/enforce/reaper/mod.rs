@@ -137,7 +137,7 @@ pub struct Meanwhile {
 pub struct Reaper {
     /// The reaper.
     pub pid: Pid,
-    /// Whether the command has a session of its own, which signals to ours do not reach.
+    /// Whether the command has a process group of its own, which signals to ours do not reach.
     pub detached: bool,
     /// The command's number in the reaper's pid namespace.
     number: Pid,
@@ -255,7 +255,7 @@ impl Reaper {
         let apart = steps.layout.is_some();
         let resuming = Cell::new(false);
         let pairs = pairs.map(|answers| Pairs { reaper: pid, answers: Rc::new(answers) });
-        let detached = steps.session;
+        let detached = steps.session || steps.foreground.is_some();
         Ok((Reaper { pid, number, apart, detached, events, pairs, resuming }, progress, added))
     }
 

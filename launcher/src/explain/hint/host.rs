@@ -2,6 +2,7 @@
 
 use crate::explain::hint::{Explainer, Hint, Reason};
 use crate::hosts::{DNS_PORT, HostName, HostRule, is_host_port_at, reached};
+use crate::plan::network;
 use crate::text::escape;
 use std::net::IpAddr;
 
@@ -77,10 +78,10 @@ impl Explainer {
         }
     }
 
-    /// The flag that adds a rule, unless that is denied.
+    /// The flag that adds a rule, unless a run would refuse that.
     fn to_connect(&self, rule: &HostRule) -> Option<Hint> {
-        let is_denied = self.denied_hosts.denial_of(rule).is_some();
-        (!is_denied).then(|| Hint::of(["--connect", &rule.to_string()]))
+        let applies = network::applies(rule, &self.denied_hosts).is_ok();
+        applies.then(|| Hint::of(["--connect", &rule.to_string()]))
     }
 
     /// Why a connection to a host is refused that no rule names.
@@ -95,12 +96,15 @@ impl Explainer {
             let hint = hint.filter(|_| is_host_port_at(host.address));
             return Reason::of(self.rule(&what, "network.connect"), hint);
         }
-        self.host_rule(&what, &format!("{}:{}", bracketed(&shown), host.port))
+        self.host_rule(&what, Some(format!("{}:{}", bracketed(&shown), host.port)))
     }
 
     /// Why a question about a name is refused. Nobody knows yet which port is meant.
     pub fn host_name_reason(&self, name: &str) -> Reason {
-        let reason = self.host_rule(&format!("does not reach {}", escape(name.as_bytes(), MOST)), name);
+        // The command chooses the text. What is no name could be read as a rule about more than one host.
+        let host = HostName::from_ascii(name.as_bytes()).ok();
+        let what = format!("does not reach {}", escape(name.as_bytes(), MOST));
+        let reason = self.host_rule(&what, host.map(|host| host.to_string()));
         let hint = reason.hint.map(|hint| hint.noting(Some("for another port, name it: NAME:PORT")));
         Reason { hint, ..reason }
     }
@@ -125,8 +129,8 @@ impl Explainer {
         Reason::of(self.rule(&what, "network.connect"), None)
     }
 
-    fn host_rule(&self, what: &str, rule: &str) -> Reason {
-        let rule = HostRule::parse(rule).ok();
+    fn host_rule(&self, what: &str, rule: Option<String>) -> Reason {
+        let rule = rule.and_then(|rule| HostRule::parse(&rule).ok());
         if let Some(denial) = rule.as_ref().and_then(|rule| self.denied_hosts.denial_of(rule)) {
             return Reason::of(self.rule(&format!("denies '{denial}'"), "network.deny"), None);
         }

@@ -42,6 +42,21 @@ fn loopback() -> Decoded {
     to(Address::Inet { ip: IpAddr::V4(Ipv4Addr::LOCALHOST), port: 80 })
 }
 
+/// The command chooses the names that it asks for, and could have the user open more than one host.
+#[test]
+fn no_name_is_read_as_a_rule() {
+    let explainer = explainer("workspace", Mode::Private);
+    let advice = |name: &str| advised(&explainer.host_name_reason(name).to_string());
+    assert_eq!(advice("a.example.org").unwrap(), ["--connect", "a.example.org:443"]);
+    for name in ["*:443", "0.0.0.0/0:443", "evil.example:443/tcp", "*.org", "localhost", "a b.example"] {
+        assert_eq!(advice(name), None, "{name}");
+    }
+    let host = |address: [u8; 4]| Host { name: None, address: IpAddr::from(address), port: 80 };
+    let advice = |address| advised(&explainer.host_reason(&host(address)).to_string());
+    assert_eq!(advice([192, 0, 2, 1]).unwrap(), ["--connect", "192.0.2.1:80"]);
+    assert_eq!(advice([198, 18, 0, 9]), None);
+}
+
 fn none() -> Decoded {
     Decoded::default()
 }

@@ -26,9 +26,13 @@ pub fn proposed(
     may_be_asked.then(|| (flag.to_string(), value.to_owned()))
 }
 
-/// One host by its name. An address, or every host at a port, says nothing to the user.
+/// One host by its name. An address, or every host at a port, says nothing to the user; nor does it that what is said
+/// to the host is not looked at (`NAME:443/tcp`).
 fn names_a_host(rule: &str) -> bool {
-    let host = rule.rsplit_once(':').map_or(rule, |(host, _)| host);
+    let (host, port) = rule.rsplit_once(':').unwrap_or((rule, ""));
+    if !port.bytes().all(|byte| byte.is_ascii_digit()) {
+        return false;
+    }
     let is_name = host.contains('.') && host.chars().any(|letter| letter.is_ascii_alphabetic());
     is_name && !host.contains('*') && HostName::parse(host).is_ok()
 }
@@ -99,9 +103,17 @@ mod tests {
         for name in ["example.org", "example.org:443", "a.b.example.org:80"] {
             assert!(names_a_host(name), "{name}");
         }
-        for other in
-            ["*", "*:443", "*.example.org", "192.0.2.1:80", "localhost", "10.0.0.0/8:22", "[::1]:80", ""]
-        {
+        for other in [
+            "*",
+            "*:443",
+            "*.example.org",
+            "192.0.2.1:80",
+            "localhost",
+            "10.0.0.0/8:22",
+            "[::1]:80",
+            "",
+            "evil.example:443/tcp",
+        ] {
             assert!(!names_a_host(other), "{other}");
         }
     }

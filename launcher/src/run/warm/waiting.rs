@@ -187,7 +187,7 @@ impl Waiting<'_> {
         }
         let withheld = Withheld::of(&plan, &host);
         let prospect = Prospect::of(&plan, closing.is_some() || is_reported)?;
-        let going = Going::begin(&prospect.limits, &[])?;
+        let going = Going::begin(&prospect.limits, &[], false)?;
         Ok(Taken { caller, prospect, going, violations, closing, withheld })
     }
 }

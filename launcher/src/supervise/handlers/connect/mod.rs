@@ -202,7 +202,7 @@ impl Handler for Connections {
             },
         };
         let process = waiting.caller().process;
-        let socket = (process::open_pid(process), call.args[0] as i32);
+        let socket = (process::open_thread(call.pid, process), call.args[0] as i32);
         let beyond = self.domain.refused("connect", call, waiting.decoded());
         // One duplicate for all: the run has one listener.
         let own = || waiting.listener().try_clone_to_owned().ok().map(Arc::new);
