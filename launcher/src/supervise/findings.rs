@@ -1,7 +1,7 @@
 //! What is known of a refused call before it is said.
 
 use crate::explain::decode::{Access, PathArgument};
-use crate::explain::hint::{CHANGES, Reason};
+use crate::explain::hint::{CHANGES, Explainer, Reason};
 use crate::explain::infer::{Beyond, DeniedPath};
 use crate::supervise::handlers::refused_paths::RefusedPaths;
 use crate::supervise::judge::Judge;
@@ -123,6 +123,12 @@ impl Findings {
         layout.is_some_and(|(layout, (path, access))| {
             access.intersects(CHANGES) && !layout.denies(path) && layout.keeper(path).is_some()
         })
+    }
+
+    /// Whether it is about a secret, as lists know it, or about what is denied.
+    pub fn is_of_secret(&self, paths: &RefusedPaths, explainer: &Explainer) -> bool {
+        let is_denied = |path: &Path| paths.layout.as_ref().is_some_and(|layout| layout.denies(path));
+        self.path.as_ref().is_some_and(|(path, _)| is_denied(path) || explainer.knows_secret(path))
     }
 
     /// Whether it is about rights that the program would have outside.

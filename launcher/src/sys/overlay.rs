@@ -9,7 +9,7 @@
 use crate::sys::mount;
 use crate::sys::resolve::openat2;
 use crate::sys::{OfCall, SyscallError, file};
-use rustix::fs::{CWD, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, ResolveFlags};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 use std::ffi::{CStr, CString, OsStr};
 use std::fmt::Write;
@@ -115,6 +115,8 @@ fn unmark(work: BorrowedFd<'_>) {
     if file::unlink(work, file).is_ok() {
         // One that stays is in the way of the next overlay, which is tried again then.
         directories.iter().for_each(|name| drop(file::remove_directory(work, name)));
+        // The kernel makes it closed, and programs that go through a home (du, tar) would fail at it.
+        let _ = rustix::fs::chmodat(work, "work", Mode::RWXU, AtFlags::empty());
     }
 }
 

@@ -296,3 +296,29 @@ fn the_advice_opens_no_more_than_the_call_needs() {
         run(&["-p", "read-only", "--rw", here], "chmod 755 .").success().silent();
     });
 }
+
+/// A program that steals hides its failures, and ends well.
+#[test]
+fn a_secret_that_a_program_does_without_is_named() {
+    need!("python3");
+    in_worlds(|world| {
+        world.write(world.home.join(".aws/credentials"), "key\n");
+        world.write(world.home.join("plans/new"), "plan\n");
+        world.write(world.home.join("other/file"), "x\n");
+        let tries =
+            |path: &str| format!("try: open('{}/{path}')\nexcept OSError: pass\n", world.home.display());
+        let script = [".aws/credentials", "plans/new", "other/file"].map(tries).concat();
+        let plans = world.home.join("plans");
+        let flags = ["run", "--explain", "--deny", plans.to_str().unwrap(), "--", "python3", "-c", &script];
+        let out = world.sbx(flags).run().success();
+        let lines = out.sbx_lines();
+        for named in [".aws/credentials", "plans/new"] {
+            assert_eq!(lines.iter().filter(|line| line.contains(named)).count(), 1, "{named}: {out}");
+        }
+        assert!(!lines.iter().any(|line| line.contains("other/file")), "{out}");
+        // The control: a program that fails says it of everything.
+        let failing = format!("{script}raise SystemExit(1)");
+        let out = world.sbx(["run", "--explain", "--", "python3", "-c", &failing]).run().exited(1);
+        assert!(out.sbx_lines().iter().any(|line| line.contains("other/file")), "{out}");
+    });
+}

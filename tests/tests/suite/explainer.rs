@@ -320,7 +320,7 @@ fn a_variable_that_does_not_pass_is_named_where_the_command_names_it() {
             world.sbx(words).env("SOME_TOKEN", "secret").run().sbx_lines()
         };
         let said = run(&[], "test \"$SOME_TOKEN\" = secret");
-        one(&said, &["'SOME_TOKEN'", "does not pass", "pass it with --env SOME_TOKEN"]);
+        one(&said, &["'SOME_TOKEN'", "not passed on", "pass it with --env SOME_TOKEN"]);
         none(&run(&["--env", "SOME_TOKEN"], "test \"$SOME_TOKEN\" = other"));
         none(&run(&[], "test -z \"$SOME_TOKEN\""));
         none(&run(&[], "SOME_TOKEN=x; test \"$SOME_TOKEN\" = secret"));

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-use sbx_tests::{User, World, in_worlds};
+use sbx_tests::{User, World, in_worlds, promise};
 use serde_json::Value;
 
 /// The directory of all homes.
@@ -168,4 +168,19 @@ fn what_is_no_home_of_the_users_stays() {
         world.sbx(["home", "clear", "--all"]).run().success();
         assert!(!home.exists());
     }
+}
+
+/// Programs that go through all files of a user are not stopped by what runs leave there.
+#[test]
+fn what_a_run_leaves_in_its_home_can_be_listed() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        world.write(world.home.join(".cargo/registry/x"), "x\n");
+        world.run("workspace", ["true"]).run().success();
+        let out =
+            world.bare(["find", place(world).to_str().unwrap(), "-name", "work", "-type", "d", "-ls"]).run();
+        let out = out.success();
+        // Root may list everything.
+        assert!(out.out().lines().count() >= 2 && !out.out().contains(" d--------- "), "{out}");
+    });
 }

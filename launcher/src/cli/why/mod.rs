@@ -7,7 +7,7 @@ use crate::cli::print;
 use crate::error::Refusal;
 use crate::explain::query::{self, Answer, Destination, Question, Reach, Subject, Verdict, Wanted};
 use crate::host::Host;
-use crate::hosts::HostName;
+use crate::hosts::{DEFAULT_PORT, HostName};
 use crate::plan::namespaces::Unavailable;
 use crate::plan::{Draft, Inputs, Plan, Provided};
 use crate::profile::Profile;
@@ -97,14 +97,16 @@ fn question(flags: &Why) -> Option<Question> {
 
 const READ: Wanted = Wanted { read: true, write: false, execute: false, remove: false };
 
-/// `--connect HOST:PORT`: of the host it matters only whether it is this machine.
+/// `--connect HOST[:PORT]`, or a port of any host.
 pub fn destination(text: &str) -> Result<Destination, String> {
-    let (host, port) = text.rsplit_once(':').unwrap_or(("", text));
-    let port = port
-        .parse()
-        .ok()
-        .filter(|port| *port != 0)
-        .ok_or_else(|| "it has no port; write example.org:443".to_string())?;
+    let is_host = text.parse::<IpAddr>().is_ok() || !text.contains(':') && text.parse::<u16>().is_err();
+    let (host, port) = match text.rsplit_once(':') {
+        _ if is_host => (text, Some(DEFAULT_PORT)),
+        Some((host, port)) => (host, port.parse().ok()),
+        None => ("", text.parse().ok()),
+    };
+    let port =
+        port.filter(|port| *port != 0).ok_or_else(|| "its port is none; write HOST:443".to_string())?;
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let address: Option<IpAddr> = host.parse().ok();
     let is_loopback = address.map_or(host == "localhost", |address| address.is_loopback());

@@ -9,6 +9,11 @@ use crate::sys::within::is_within;
 use std::path::{Path, PathBuf};
 
 impl Explainer {
+    /// Whether a list knows a secret at a path, or around it.
+    pub fn knows_secret(&self, path: &Path) -> bool {
+        secrets_at(path, self.home.as_deref()).is_some()
+    }
+
     /// Why a path was refused and what would allow it.
     pub fn path_reason(&self, path: &Path, access: Access) -> Reason {
         let writes = access.intersects(CHANGES);

@@ -81,6 +81,8 @@ pub struct Aftermath {
     pointers: BTreeMap<PathBuf, Kind>,
     /// By the clock that files go by.
     since: SystemTime,
+    /// By a finer clock. What is older has changed before the run, though not a tick of the other one before it.
+    precisely_since: SystemTime,
     /// What was not in the workspace: a repository there is new, whatever its times say.
     absent: Vec<&'static Path>,
     started: Instant,
@@ -134,6 +136,7 @@ impl Aftermath {
             had_network: plan.network.leads_out(),
             absent: absent(&workspace),
             since: timer::file_time(),
+            precisely_since: SystemTime::now(),
             record,
             root,
             workspace,
@@ -225,6 +228,7 @@ impl Aftermath {
             pointers: BTreeMap::new(),
             absent: Vec::new(),
             since: self.since,
+            precisely_since: self.precisely_since,
             started: self.started,
         })
     }

@@ -44,7 +44,7 @@ impl Aftermath {
     pub(super) fn look_at_kept(&self, look: &mut Look) {
         let stands_in = |path: &Path| self.layout.as_ref().is_some_and(|layout| layout.stands_in(path));
         for kept in &self.kept {
-            let Some(mut finding) = kept.finding(self.since, stands_in, look) else { continue };
+            let Some(mut finding) = kept.finding(self.precisely_since, stands_in, look) else { continue };
             let aside = kept.put_hooks_aside(look);
             finding.put_aside = aside.iter().take(MOST_NAMED).map(|aside| aside.as_path().into()).collect();
             finding.names.truncate(MOST_NAMED);

@@ -295,9 +295,13 @@ impl Handler for Refusals {
                 }
             }
             Seen::Ended(process, false) => {
-                let paths = &self.paths;
+                // It has done without. What is meant to stay out of reach is named all the same: a program that steals
+                // hides its failures.
+                let (paths, explainer) = (&self.paths, &judge.explainer);
                 self.held.retain(|(_, _, findings)| {
-                    findings.told.caller.process != process || findings.is_of_protected(paths)
+                    findings.told.caller.process != process
+                        || findings.is_of_protected(paths)
+                        || findings.is_of_secret(paths, explainer)
                 });
             }
         }

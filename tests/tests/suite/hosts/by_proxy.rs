@@ -221,9 +221,9 @@ fn what_cannot_be_kept_does_not_start() {
             ("--net private", "a network of the run's own needs"),
             ("--publish 3000", "a network of the run's own needs"),
             ("--keep-background", "a network of the run's own needs"),
-            ("-p ./loose.json", "says itself whether connect(2) may be used"),
-            ("--allow-calls connect", "says itself whether connect(2) may be used"),
-            ("--allow-calls socket", "says itself whether sockets of UDP may be used"),
+            ("-p ./loose.json", "decides about connect(2) without a look"),
+            ("--allow-calls connect", "decides about connect(2) without a look"),
+            ("--allow-calls socket", "decides about sockets of UDP without a look"),
         ] {
             internet.run(&format!("$SBX {WITHOUT} {flags} {connect}")).refused(125, &[why]);
             assert!(!internet.world.exists("ran"), "{flags}");

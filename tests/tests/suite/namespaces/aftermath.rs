@@ -427,3 +427,17 @@ fn a_protected_file_that_something_outside_replaced_is_named() {
         assert_eq!(out.own_lines(), [""; 0], "{out}");
     });
 }
+
+/// The clock of files goes in ticks: what was written just before a run has the time of its start.
+#[test]
+fn what_was_changed_just_before_a_run_is_not_blamed_on_it() {
+    in_repositories(|world| {
+        world.make_dir(&world.home.join(".vscode"));
+        world.make_dir(&world.path(".vscode"));
+        for round in 0..5 {
+            world.write(".vscode/settings.json", format!("{round}\n"));
+            let out = shell(world, &[], "true").run().success();
+            assert_eq!(out.own_lines(), [""; 0], "{out}");
+        }
+    });
+}
