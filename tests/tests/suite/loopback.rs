@@ -85,6 +85,29 @@ print(client.recv(9))
     });
 }
 
+/// The kernel would deliver it after the end of a program, too.
+#[test]
+fn what_a_run_has_sent_last_arrives() {
+    promise!(namespaces);
+    const LENGTH: usize = 24_000_000;
+    in_worlds(|world| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            // By then the command has ended.
+            std::thread::sleep(Duration::from_millis(700));
+            std::io::copy(&mut stream, &mut std::io::sink()).unwrap()
+        });
+        let sends = format!(
+            "import socket\nsocket.create_connection(('127.0.0.1', {port})).sendall(bytes({LENGTH}))\n"
+        );
+        let flags = ["run", "--host-port", &port.to_string(), "--", PYTHON, "-c", &sends];
+        let out = world.sbx(flags).run().success();
+        assert_eq!((server.join().unwrap(), out.sbx_lines()), (LENGTH as u64, Vec::<String>::new()));
+    });
+}
+
 /// Threads need not share their descriptors, and the first one may end before the others.
 #[test]
 fn a_thread_connects_its_own_socket() {
