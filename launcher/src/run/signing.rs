@@ -1,5 +1,5 @@
 //! A hint for who commits: where git is to sign what it makes, it fails for want of the keys, and says so in a way that
-//! does not lead to the sandbox. Nothing is read unless a command that looks like that has failed.
+//! does not lead to the sandbox; or it leaves the signature out. Nothing is read unless a command looks like that.
 
 use crate::plan::Plan;
 use crate::plan::namespaces::Setting;
@@ -13,8 +13,13 @@ use std::path::{Path, PathBuf};
 /// What makes something that can be signed.
 const MAKING: [&str; 7] = ["commit", "merge", "tag", "rebase", "revert", "cherry-pick", "am"];
 
-/// The configurations of a run that may have git sign.
-pub struct Signing(Vec<PathBuf>);
+/// The configurations that may have git sign.
+pub struct Signing {
+    /// In the run.
+    inside: Vec<PathBuf>,
+    /// The user's, where the run has a copy in its place, which asks for no signatures.
+    outside: Vec<PathBuf>,
+}
 
 impl Signing {
     /// Of a run whose command may commit, and has nobody who signs for it.
@@ -29,20 +34,33 @@ impl Signing {
             return None;
         }
         // In a home of its own the command has a copy that does not ask for signatures, unless it changed that.
-        let home = plan.private_home.as_ref().map(|home| &home.directory).or(plan.home.as_ref());
-        let home = home.into_iter().flat_map(|home| git_config::of_user(home));
-        Some(Signing(home.chain(plan.workspace.iter().map(|path| path.join(".git/config"))).collect()))
+        let private = plan.private_home.as_ref().map(|home| &home.directory);
+        let of_user =
+            |home: Option<&PathBuf>| home.map(|home| git_config::of_user(home)).into_iter().flatten();
+        Some(Signing {
+            inside: of_user(private.or(plan.home.as_ref()))
+                .chain(plan.workspace.iter().map(|path| path.join(".git/config")))
+                .collect(),
+            outside: of_user(plan.home.as_ref().filter(|_| private.is_some())).collect(),
+        })
     }
 
     /// The hint, after a run that ended like this.
     pub fn hint(&self, ending: Ending) -> Option<&'static str> {
-        let failed = matches!(ending, Ending::Exited(status) if status != 0);
-        let asks =
-            || self.0.iter().filter_map(|path| settings(path).ok()).flatten().any(|setting| signs(&setting));
-        (failed && asks()).then_some(
-            "git is configured to sign here (commit.gpgsign), and the command does not reach your keys; to commit \
-             without a signature: git -c commit.gpgsign=false commit",
-        )
+        let asks = |files: &[PathBuf]| {
+            files.iter().filter_map(|path| settings(path).ok()).flatten().any(|setting| signs(&setting))
+        };
+        match ending {
+            Ending::Exited(0) if asks(&self.outside) && !asks(&self.inside) => Some(
+                "what git made here is not signed, though your configuration says so (commit.gpgsign): the run has a \
+                 copy without that, and does not reach your keys; to sign it, outside: git commit --amend --no-edit -S",
+            ),
+            Ending::Exited(status) if status != 0 && asks(&self.inside) => Some(
+                "git is configured to sign here (commit.gpgsign), and the command does not reach your keys; to commit \
+                 without a signature: git -c commit.gpgsign=false commit",
+            ),
+            _ => None,
+        }
     }
 }
 

@@ -451,8 +451,8 @@ fn signing_is_told_by_the_settings_of_the_home() {
         let told = |arguments: &[&str]| {
             git(arguments).failed().sbx_lines().iter().any(|line| line.contains("commit.gpgsign=false"))
         };
-        // There is nothing to commit.
-        assert!(!told(&["commit", "-m", "x"]));
+        assert!(!told(&["commit", "-m", "nothing"]));
+        git(&["commit", "--allow-empty", "-m", "x"]).success().says("is not signed");
         git(&["config", "--global", "commit.gpgsign", "true"]).success();
         git(&["config", "--global", "gpg.program", "/bin/false"]).success();
         assert!(told(&["commit", "--allow-empty", "-m", "x"]));
