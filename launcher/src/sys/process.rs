@@ -274,6 +274,13 @@ pub fn group() -> Pid {
     unsafe { libc::getpgrp() }
 }
 
+/// Whether its group is a job of its parent's: one of the same session, in another group (setpgid(2)).
+pub fn is_job() -> bool {
+    // SAFETY: plain numbers.
+    let (session, other) = unsafe { (libc::getsid(parent()), libc::getpgid(parent())) };
+    other > 0 && other != group() && self::session().is_ok_and(|own| own == session)
+}
+
 /// Whether this process is the first of its session.
 pub fn leads_session() -> bool {
     session().is_ok_and(|session| session == id())

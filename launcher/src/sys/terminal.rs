@@ -29,19 +29,22 @@ pub fn foreground(number: RawFd) -> Option<Pid> {
     rustix::termios::tcgetpgrp(by_number(number)).ok().map(|group| group.as_raw_nonzero().get())
 }
 
-/// The number of a standard descriptor that is a terminal whose foreground is a group of this process alone, as an
-/// interactive shell makes one for a command. A pipe or a socket among them may lead to another process of the group,
-/// which would lose the terminal with this one.
+/// The number of a standard descriptor that is a terminal whose foreground is a group of this process alone, as a shell
+/// with jobs makes one for a command. A pipe or a socket among them may lead to another process of the group, which
+/// would lose the terminal with this one. Where no such shell is the parent, nobody would continue what has stopped.
 pub fn of_own_group() -> Option<RawFd> {
     let group = process::group();
     let is_shared = |number: RawFd| {
         let kind = rustix::fs::fstat(by_number(number)).map(|stat| FileType::from_raw_mode(stat.st_mode));
         matches!(kind, Ok(FileType::Fifo | FileType::Socket))
     };
-    if group != process::id() || (0..3).any(is_shared) {
+    if group != process::id() || (0..3).any(is_shared) || !process::is_job() {
         return None;
     }
-    (0..3).find(|number| foreground(*number) == Some(group))
+    let own = rustix::process::getpid();
+    // A sandbox around this one may refuse that.
+    let can_lend = |number: &RawFd| rustix::termios::tcsetpgrp(by_number(*number), own).is_ok();
+    (0..3).find(|number| foreground(*number) == Some(group)).filter(can_lend)
 }
 
 /// Makes this process the first of a process group, and that the foreground one. To be called with SIGTTOU blocked.

@@ -256,6 +256,22 @@ fn programs_with_groups_of_their_own_have_the_terminal() {
     });
 }
 
+/// In a window of its own: nobody would continue it.
+#[test]
+fn without_a_shell_the_stop_key_stops_nothing() {
+    in_worlds(|world| {
+        let (running, terminal) = on_terminal(world, &["cat"]);
+        terminal.types("one\n");
+        running.wait_for_times("one", 2);
+        terminal.types("\x1a");
+        std::thread::sleep(Duration::from_millis(300));
+        terminal.types("two\n");
+        running.wait_for_times("two", 2);
+        terminal.types("\x04");
+        running.wait().success();
+    });
+}
+
 #[test]
 fn the_interrupt_key_reaches_only_the_command() {
     need!("bash");
