@@ -36,6 +36,12 @@ impl Clients {
         self.0.len()
     }
 
+    /// Whether one has said something, or ended, that is not read yet.
+    pub fn have_news(&self) -> bool {
+        let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
+        self.0.values().any(|client| rustix::net::recv(&client.socket, &mut [0], flags) != Err(Errno::AGAIN))
+    }
+
     /// Takes a new one.
     pub fn add(&mut self, socket: OwnedFd, id: u64, poller: &mut Poller, now: Instant) {
         let (token, until) = (Token::new(Kind::Client, id), now + said::TIME);

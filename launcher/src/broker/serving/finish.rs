@@ -47,7 +47,7 @@ impl Loop {
         let Some(finishing) = &mut self.finishing else { return false };
         self.teller.flush();
         let runs = self.run;
-        if self.links.values().all(|link| link.has_passed_on(runs)) {
+        if !self.clients.have_news() && self.links.values().all(|link| link.has_passed_on(runs)) {
             return true;
         }
         let now = Instant::now();

@@ -44,7 +44,7 @@ impl Aftermath {
     pub(super) fn look_at_kept(&self, look: &mut Look) {
         let stands_in = |path: &Path| self.layout.as_ref().is_some_and(|layout| layout.stands_in(path));
         for kept in &self.kept {
-            let Some(mut finding) = kept.finding(self.precisely_since, stands_in, look) else { continue };
+            let Some(mut finding) = kept.finding(self, stands_in, look) else { continue };
             let aside = kept.put_hooks_aside(look);
             finding.put_aside = aside.iter().take(MOST_NAMED).map(|aside| aside.as_path().into()).collect();
             finding.names.truncate(MOST_NAMED);
@@ -100,14 +100,10 @@ fn identity(meta: &Metadata) -> Identity {
 }
 
 impl Kept {
-    /// What to say of it at the end. `since` is the start, and `is_ours` tells what stands there for the run only.
-    fn finding(
-        &self,
-        since: SystemTime,
-        is_ours: impl Fn(&Path) -> bool,
-        look: &mut Look,
-    ) -> Option<Finding> {
+    /// What to say of it at the end. `is_ours` tells what stands there for the run only.
+    fn finding(&self, run: &Aftermath, is_ours: impl Fn(&Path) -> bool, look: &mut Look) -> Option<Finding> {
         let meta = self.path.symlink_metadata().ok()?;
+        let since = run.precisely_since;
         let mut names = Vec::new();
         match &self.text {
             // A configuration is compared in any case.
@@ -126,9 +122,9 @@ impl Kept {
                         shown(&self.path)
                     ));
                 }
-                // What comes changes the directory too.
+                // What comes changes the directory too. A hook counts that came in the tick of the start, too.
                 let has_new =
-                    || is_since(&meta, since) && self.came().is_some_and(|(_, came)| !came.is_empty());
+                    || is_since(&meta, run.since) && self.came().is_some_and(|(_, came)| !came.is_empty());
                 if names.is_empty() && !has_new() {
                     return None;
                 }

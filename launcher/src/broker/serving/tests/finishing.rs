@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::broker::FINISH;
+use crate::broker::proxy::plain;
+use crate::hosts::HostName;
 
 /// More than sockets and a pipe hold.
 const MUCH: usize = 24_000_000;
@@ -68,6 +70,26 @@ fn what_was_sent_before_the_end_arrives() {
     let is_whole = |event: &Event| matches!(event, Event::Closed { sent, .. } if *sent == MUCH as u64);
     assert!(events.iter().any(is_whole), "{events:?}");
     assert!(!events.iter().any(|event| matches!(event, Event::Cut { .. })), "{events:?}");
+}
+
+/// Nobody has read yet whom it wants to reach.
+#[test]
+fn what_was_sent_to_the_proxy_arrives() {
+    let (port, got) = slow(Duration::ZERO);
+    let broker = Made::new(&here(port), &[Door::Proxy]).start();
+    for round in 1..=20 {
+        let mut stream = TcpStream::connect(("127.0.0.1", broker.listeners[0].port())).unwrap();
+        let host = Host::Name(HostName::parse("a.here.test").unwrap());
+        let said = [plain::write(&host, port).unwrap(), b"last words".to_vec()].concat();
+        stream.write_all(&said).unwrap();
+        drop(stream);
+        if round == 20 {
+            broker.finish();
+        }
+    }
+    for _ in 1..=20 {
+        assert_eq!(got.recv_timeout(Duration::from_secs(20)).unwrap(), (10, true));
+    }
 }
 
 #[test]
