@@ -11,7 +11,7 @@ const MARK: &str = "<!-- test -->\n```sh\n";
 const README_WORDS: usize = 1500;
 const PARAGRAPH_LINES: usize = 8;
 /// Pages with tables and lists that a suite writes, or that repeat what the code says. Their rows cannot be wrapped.
-const GENERATED: [&str; 8] = [
+const GENERATED: [&str; 9] = [
     "calls.md",
     "escapes.md",
     "compatibility.md",
@@ -19,6 +19,7 @@ const GENERATED: [&str; 8] = [
     "hosts.md",
     "coverage.md",
     "performance.md",
+    "tried.md",
     "projects.md",
 ];
 
