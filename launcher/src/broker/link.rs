@@ -231,21 +231,17 @@ impl Link {
             let peek = RecvFlags::PEEK | RecvFlags::DONTWAIT;
             rustix::net::recv(socket, &mut [0], peek).is_ok_and(|(count, _)| count > 0)
         };
-        let is_held = !self.head.is_empty()
-            || self.behind_hello.is_some()
-            || self.look.as_ref().is_some_and(|look| !look.bytes.is_empty());
+        let is_looked_at = self.look.as_ref().is_some_and(|look| !look.bytes.is_empty());
+        let is_held = is_looked_at || !self.head.is_empty() || self.behind_hello.is_some();
         match (run, &self.way) {
-            (RunsEnd::Inside, _) => is_held || self.up.is_held() || waits(&self.inside.socket),
-            (RunsEnd::Outside, Way::Made(outside)) => self.down.is_held() || waits(&outside.socket),
+            (RunsEnd::Inside, _) => is_held || self.up.held > 0 || waits(&self.inside.socket),
+            (RunsEnd::Outside, Way::Made(outside)) => self.down.held > 0 || waits(&outside.socket),
             (RunsEnd::Outside, _) => false,
         }
     }
 
     fn of_run(&self, run: RunsEnd) -> &Flow {
-        match run {
-            RunsEnd::Inside => &self.up,
-            RunsEnd::Outside => &self.down,
-        }
+        if run == RunsEnd::Inside { &self.up } else { &self.down }
     }
 
     /// Begins to connect to one of these addresses.

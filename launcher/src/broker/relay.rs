@@ -49,7 +49,7 @@ impl End {
 pub struct Flow {
     pipe: Option<Pipe>,
     /// Bytes in the pipe.
-    held: usize,
+    pub held: usize,
     /// Bytes that have arrived.
     pub total: u64,
     /// The sender has sent everything.
@@ -131,11 +131,6 @@ impl Flow {
                 Err(_) => return Turn::Broken,
             }
         }
-    }
-
-    /// Whether something has been read and not written yet.
-    pub fn is_held(&self) -> bool {
-        self.held > 0
     }
 
     /// Gives the pipe up.

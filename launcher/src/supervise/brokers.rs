@@ -52,8 +52,8 @@ impl Broker {
         events
     }
 
-    /// Ends it. `hear` reads what it still tells. `finishes`: no process of the run is left, and what these have sent is
-    /// waited for.
+    /// Ends it. `hear` reads what it still tells. `finishes`: no process of the run is left, and what they have sent
+    /// is waited for.
     pub fn end(&self, finishes: bool, hear: &mut dyn FnMut()) {
         if finishes && socket::send_at_once(&self.channel, &[FINISH]) {
             self.hear_until(Instant::now() + FINISHING, hear);

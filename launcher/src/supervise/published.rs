@@ -77,7 +77,7 @@ impl Published {
         }
     }
 
-    /// Ends the process. What it has still to tell is counted. `finishes`: and what the run has sent is passed on first.
+    /// Ends the process. What it has still to tell is counted. `finishes`: what the run has sent is passed on first.
     pub fn end(&self, finishes: bool, judge: &mut Judge) {
         // What happened before is news.
         self.read(judge);
