@@ -60,7 +60,7 @@ BY_OPERATION = {"r": ("--ro", r"may not (change|write|execute)"), "w": ("--rw", 
 # Warnings about the run itself. They are true whatever is refused.
 WARNING = re.compile(r"sbx: warning: (.* can be changed by the command, for the run has no namespaces|.* belongs to user"
                      r"|the command can change its profile)"
-                     r"|itself cannot be listed, and nothing new be made|tool caches do not last beyond this run")
+                     r"|itself cannot be listed, and nothing new can be made|tool caches do not last beyond this run")
 # What a report says of a call that fails outside too. People are not told of it.
 FAILS_OUTSIDE = re.compile(r"it fails outside as well|to this user as well")
 # How often something was that a line has said.
