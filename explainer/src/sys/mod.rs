@@ -106,13 +106,13 @@ fn memory() -> *mut u8 {
 pub fn text<'a>(address: u64) -> &'a [u8] {
     let mut at = address;
     loop {
-        let rest = PAGE - at % PAGE;
-        let part = within_pages(at, rest);
+        let part = within_pages(at, PAGE - at % PAGE);
         if part.is_empty() {
             return &[];
         }
-        at += part.iter().position(|byte| *byte == 0).unwrap_or(part.len()) as u64;
-        if part.contains(&0) {
+        let end = part.iter().position(|byte| *byte == 0);
+        at += end.unwrap_or(part.len()) as u64;
+        if end.is_some() {
             break;
         }
     }

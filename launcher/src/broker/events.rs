@@ -150,13 +150,13 @@ impl Event {
                 to.push(7);
                 to.extend(count.to_be_bytes());
             }
-            Event::Untold { count } => {
-                to.push(9);
-                to.extend(count.to_be_bytes());
-            }
             Event::Cut { host, port, ends } => {
                 begin(&mut to, 8, host, *port);
                 encode_ends(&mut to, *ends);
+            }
+            Event::Untold { count } => {
+                to.push(9);
+                to.extend(count.to_be_bytes());
             }
         }
         to
@@ -203,11 +203,11 @@ impl Event {
                 Event::Closed { host, port, sent, received, ends: from.ends()? }
             }
             7 => Event::Lost { count: u64::from_be_bytes(from.array()?) },
-            9 => Event::Untold { count: u64::from_be_bytes(from.array()?) },
             8 => {
                 let (host, port) = from.host()?;
                 Event::Cut { host, port, ends: from.ends()? }
             }
+            9 => Event::Untold { count: u64::from_be_bytes(from.array()?) },
             _ => return None,
         };
         from.0.is_empty().then_some(event)

@@ -216,13 +216,11 @@ impl Hosts {
             }
             Event::Cut { host, port, .. } => judge.violations.line(&cut(&host, port)),
             Event::Untold { count } => {
-                let mut state = self.state.borrow_mut();
-                state.unlisted = state.unlisted.saturating_add(count);
+                self.state.borrow_mut().lose(count);
             }
             Event::Lost { count } => {
                 self.dials.release(false);
-                let mut state = self.state.borrow_mut();
-                state.unlisted = state.unlisted.saturating_add(count);
+                self.state.borrow_mut().lose(count);
             }
         }
     }
@@ -332,7 +330,7 @@ impl Hosts {
 }
 
 /// That the run has ended before what it had sent was passed on.
-pub fn cut(host: &str, port: u16) -> String {
+fn cut(host: &str, port: u16) -> String {
     let host = shown(Path::new(host));
     format!(
         "the run ended, and what it had sent last to {host}:{port} could not be delivered: the connection was reset"

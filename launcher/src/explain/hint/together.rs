@@ -200,7 +200,7 @@ fn add_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
     }
 }
 
-/// Whether a path flag gives all that another one gives. Access hold for what is below a path too.
+/// Whether a path flag gives all that another one gives. Rights hold for what is below a path too.
 fn covers((wide, above): &(Access, PathBuf), (narrow, below): (Access, &Path)) -> bool {
     above != below && below.starts_with(above) && wide.and(narrow) == *wide
 }

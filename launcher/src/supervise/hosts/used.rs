@@ -55,6 +55,11 @@ impl State {
         self.callers.get(&(host.to_string(), port)).cloned().unwrap_or_else(|| self.asker())
     }
 
+    /// Counts events that are in no entry.
+    pub fn lose(&mut self, count: u64) {
+        self.unlisted = self.unlisted.saturating_add(count);
+    }
+
     /// Counts something of a host. A command can be refused any number of hosts: those give way to others.
     pub fn of(&mut self, host: &str, port: u16, change: impl FnOnce(&mut Used)) {
         let key = (host.to_string(), port);
@@ -67,11 +72,10 @@ impl State {
             let only_refused = |(_, used): &(_, &Used)| used.connections == 0 && used.failed == 0;
             let gives_way = self.used.iter().find(only_refused).filter(|_| new.refused == 0);
             let Some(key) = gives_way.map(|(key, _)| key.clone()) else {
-                self.unlisted = self.unlisted.saturating_add(1);
-                return;
+                return self.lose(1);
             };
             let gone = self.used.remove(&key).map_or(0, |gone| gone.refused);
-            self.unlisted = self.unlisted.saturating_add(gone);
+            self.lose(gone);
         }
         self.used.insert(key, new);
     }

@@ -96,10 +96,9 @@ fn what_was_sent_to_the_proxy_arrives() {
 fn what_nobody_takes_is_cut_off_and_told_of() {
     let (port, got) = slow(Duration::from_secs(8));
     let broker = Made::new(&here(port), &[Door::Rule(port)]).start();
-    let stream = broker.connect("a.here.test", 0);
+    let mut stream = broker.connect("a.here.test", 0);
     // The program is killed while it sends: what it had passed to the kernel is more than the host takes.
     stream.set_nonblocking(true).unwrap();
-    let mut stream = stream;
     let until = Instant::now() + Duration::from_secs(1);
     while Instant::now() < until {
         let _ = stream.write(&[7; 1 << 16]);
