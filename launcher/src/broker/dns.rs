@@ -50,6 +50,11 @@ impl Book {
         Book { search, ..self }
     }
 
+    /// The machine's resolvers try others first now.
+    pub fn follow(&mut self, search: Vec<HostName>) {
+        self.search = search;
+    }
+
     /// The answer to a message; `None` where silence is better: to what is no question at all, and where the
     /// supervisor could not be told of a new name.
     pub fn answer(&mut self, message: &[u8], rules: &HostRules, teller: &mut Teller) -> Option<Vec<u8>> {

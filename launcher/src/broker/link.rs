@@ -6,6 +6,7 @@
 use crate::broker::RunsEnd;
 use crate::broker::clients;
 use crate::broker::dial::{Dial, Progress};
+use crate::broker::look::Look;
 use crate::broker::pipes::Pipes;
 use crate::broker::poll::{Interest, Kind, Poller, Ready, Token};
 use crate::broker::proxy::{self, Form};
@@ -31,21 +32,6 @@ enum Way {
     Dialling(Dial),
     /// It is made.
     Made(End),
-}
-
-/// Bytes that are looked at, and until when. While a connection to the host is being made nobody's time runs: a call
-/// that waits for it can say nothing yet.
-///
-/// They are taken out of the socket first, and the host gets these very bytes. What is still in a socket may be pages
-/// that the command has mapped (sendfile(2)), and can change after it was looked at.
-struct Look {
-    /// What they may be. Empty: another ClientHello.
-    protocols: Vec<Protocol>,
-    /// At most [`said::LONGEST`].
-    bytes: Vec<u8>,
-    until: Option<Instant>,
-    /// Bytes have arrived since they were last looked at.
-    is_new: bool,
 }
 
 /// A connection.
@@ -182,11 +168,11 @@ impl Link {
         Step::Waits
     }
 
-    /// From here on the time runs for what is looked at.
+    /// The time runs for what is looked at, once the host is reached.
     fn start_clock(&mut self, poller: &mut Poller) {
-        if let Some(look) = &mut self.look {
-            let until = Instant::now() + self.look_time;
-            look.until = Some(until);
+        if let (Some(look), Way::Made(_)) = (&mut self.look, &self.way)
+            && let Some(until) = look.start_clock(self.look_time)
+        {
             poller.wake_at(until, Token::new(Kind::Attempt, self.id));
         }
     }
@@ -304,8 +290,7 @@ impl Link {
 
     /// Time has passed.
     pub fn on_time(&mut self, poller: &mut Poller, now: Instant) -> Step {
-        let is_late = |look: &&Look| look.until.is_some_and(|until| now >= until);
-        if let Some(look) = self.look.as_ref().filter(is_late) {
+        if let Some(look) = self.look.as_ref().filter(|look| look.is_late(now)) {
             return Step::Mismatch(look.part().protocol(), None);
         }
         match &mut self.way {
@@ -329,7 +314,7 @@ impl Link {
             Step::Waits => {}
             step => return step,
         }
-        match self.look(rules, buffer) {
+        match self.look(rules, buffer, poller) {
             Step::Waits => {}
             step => return step,
         }
@@ -355,7 +340,7 @@ impl Link {
     }
 
     /// Looks at the first bytes, where that is to be done and there are new ones.
-    fn look(&mut self, rules: &HostRules, buffer: &mut [u8]) -> Step {
+    fn look(&mut self, rules: &HostRules, buffer: &mut [u8], poller: &mut Poller) -> Step {
         let Some(look) = self.look.as_mut().filter(|look| look.is_new) else { return Step::Waits };
         look.is_new = false;
         loop {
@@ -372,7 +357,10 @@ impl Link {
                 Ok((0, _)) if look.bytes.is_empty() => return self.broken(),
                 Ok((0, _)) => return Step::Mismatch(part.protocol(), None),
                 Ok((count, _)) => look.bytes.extend(buffer.iter().take(count)),
-                Err(Errno::AGAIN | Errno::INTR) => return Step::Waits,
+                Err(Errno::AGAIN | Errno::INTR) => {
+                    self.start_clock(poller);
+                    return Step::Waits;
+                }
                 Err(_) => return self.broken(),
             }
         }
@@ -439,20 +427,5 @@ fn send_head(head: &mut Vec<u8>, up: &mut Flow, outside: &mut End) -> Turn {
             Turn::Waits
         }
         Err(_) => Turn::Broken,
-    }
-}
-
-impl Look {
-    /// With what was taken already.
-    fn new(protocols: Vec<Protocol>, bytes: Vec<u8>) -> Look {
-        Look { protocols, bytes, until: None, is_new: true }
-    }
-
-    /// What the bytes that have come so far are.
-    fn part(&self) -> Part {
-        match self.protocols.is_empty() {
-            true => Part::SecondHello,
-            false => Part::First(said::spoken(&self.protocols, &self.bytes)),
-        }
     }
 }

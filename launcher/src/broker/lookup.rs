@@ -90,6 +90,12 @@ impl Lookups {
         }
     }
 
+    /// From now on other servers are asked.
+    pub fn follow(&mut self, resolver: Resolver) {
+        self.resolver = resolver;
+        self.kept.clear();
+    }
+
     /// Begins to look a name up for a connection. `Some`: the outcome is known.
     pub fn start(
         &mut self,

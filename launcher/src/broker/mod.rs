@@ -14,6 +14,7 @@ mod dial;
 pub mod dns;
 mod events;
 mod link;
+mod look;
 mod lookup;
 pub mod message;
 pub mod names;
@@ -27,7 +28,7 @@ mod serving;
 
 pub use dial::leads_out;
 pub use events::{Event, LONGEST as LONGEST_EVENT, Teller};
-pub use resolver::Resolver;
+pub use resolver::{Files, Resolver};
 pub use serving::{FINISH, Loop, Settings};
 
 use crate::hosts::HostRules;

@@ -1,10 +1,14 @@
 //! The host's resolver, as its configuration says.
 
 use crate::hosts::{DNS_PORT, HostName};
+use std::fs::File;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
+
+/// The files that say it.
+const FILES: [&str; 2] = ["/etc/resolv.conf", "/etc/hosts"];
 
 /// Maximum number of servers that are asked, as in resolv.conf(5).
 const MOST_SERVERS: usize = 3;
@@ -29,9 +33,15 @@ pub struct Resolver {
 }
 
 impl Resolver {
-    /// Reads /etc/resolv.conf and /etc/hosts. What is not there, or not readable, counts as empty.
+    /// Reads the files. What is not there, or not readable, counts as empty.
     pub fn of_host() -> Resolver {
-        Resolver::read(&text_of("/etc/resolv.conf".as_ref()), text_of("/etc/hosts".as_ref()))
+        Resolver::of_files(FILES.map(|path| File::open(path).ok()))
+    }
+
+    /// Of both files.
+    pub fn of_files(files: [Option<File>; 2]) -> Resolver {
+        let [configuration, hosts] = files.map(text_of);
+        Resolver::read(&configuration, hosts)
     }
 
     /// Where nobody asks for a name.
@@ -95,11 +105,46 @@ impl Resolver {
     }
 }
 
-fn text_of(path: &Path) -> String {
+fn text_of(file: Option<File>) -> String {
     let mut text = Vec::new();
-    let opened = std::fs::File::open(path);
-    let read = opened.and_then(|file| file.take(LONGEST_FILE).read_to_end(&mut text));
+    let read = file.map(|file| file.take(LONGEST_FILE).read_to_end(&mut text));
     read.map(|_| String::from_utf8_lossy(&text).into_owned()).unwrap_or_default()
+}
+
+/// Which file it is, and when it was changed.
+type Stamp = Option<(u64, u64, i64, i64)>;
+
+/// The files as they were last read. A machine that moves to another network has other name servers.
+pub struct Files {
+    seen: [Stamp; 2],
+}
+
+impl Files {
+    /// As they are now.
+    pub fn of_host() -> Files {
+        Files { seen: FILES.map(stamp) }
+    }
+
+    /// Passes them on if they have changed. `pass` returns whether it could: if not, they are passed on next time.
+    pub fn follow(&mut self, pass: impl FnOnce(&[File; 2]) -> bool) {
+        // A change after this one is seen next time.
+        let now = FILES.map(stamp);
+        if now == self.seen {
+            return;
+        }
+        let open = |path| File::open(path).or_else(|_| File::open("/dev/null"));
+        let [configuration, hosts] = FILES.map(open);
+        if let (Ok(configuration), Ok(hosts)) = (configuration, hosts)
+            && pass(&[configuration, hosts])
+        {
+            self.seen = now;
+        }
+    }
+}
+
+fn stamp(path: &str) -> Stamp {
+    let meta = std::fs::metadata(path).ok()?;
+    Some((meta.dev(), meta.ino(), meta.ctime(), meta.ctime_nsec()))
 }
 
 #[cfg(test)]

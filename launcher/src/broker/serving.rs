@@ -10,15 +10,14 @@ use crate::broker::lookup::{Finished, Lookups, Outcome};
 use crate::broker::names::Names;
 use crate::broker::pipes::Pipes;
 use crate::broker::poll::{Interest, Kind, Poller, Ready, Token};
+use crate::broker::resolver::Resolver;
 use crate::broker::said::{self, Host};
 use crate::broker::{Doors, RunsEnd, Setup};
 use crate::hosts::{HostRules, reached};
-use crate::sys::{SyscallError, datagram};
-use rustix::io::Errno;
-use rustix::net::RecvFlags;
+use crate::sys::{SyscallError, datagram, socket};
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 pub use finish::FINISH;
@@ -187,13 +186,19 @@ impl Loop {
         Ok(true)
     }
 
-    /// The supervisor says nothing but that it is over.
+    /// The supervisor says that other name servers are to be asked, and that it is over.
     fn hear(&mut self) -> Heard {
         self.teller.flush();
         let mut byte = [0];
-        match rustix::net::recv(self.teller.channel(), &mut byte, RecvFlags::DONTWAIT) {
-            Ok((1, _)) if byte == [FINISH] => Heard::Finish,
-            Err(Errno::AGAIN | Errno::INTR) => Heard::Nothing,
+        match socket::receive_with_descriptors(self.teller.channel().as_fd(), &mut byte) {
+            Ok((1, Some(files))) => {
+                let resolver = Resolver::of_files(files.map(|file| Some(file.into())));
+                self.book.follow(resolver.search.clone());
+                self.lookups.follow(resolver);
+                Heard::Nothing
+            }
+            Ok((1, None)) if byte == [FINISH] => Heard::Finish,
+            Err(failed) if matches!(failed.errno(), libc::EAGAIN | libc::EINTR) => Heard::Nothing,
             Ok(_) | Err(_) => Heard::End,
         }
     }

@@ -18,6 +18,8 @@ pub fn start(
     doors: &[Door],
     proxy: Option<proxy::Sockets>,
 ) -> Result<Rc<Hosts>, Refusal> {
+    // As they are before the broker reads them.
+    let files = broker::Files::of_host();
     let [own, brokers] = socket::packet_pair().map_err(cannot("make a channel to the broker"))?;
     let pid = probe::fork().map_err(cannot("start the broker"))?;
     if pid == 0 {
@@ -26,7 +28,7 @@ pub fn start(
         let setup = Setup { rules: plan.rules.clone(), resolver, watches: logs, run };
         broker::serve(setup, all(doors, proxy), brokers);
     }
-    let hosts = Hosts::new(plan, logs, doors, Broker::new(own, pid));
+    let hosts = Hosts::new(plan, logs, doors, (Broker::new(own, pid), files));
     // Nobody but the broker has them now. If it ends, they end, and nobody is reached.
     drop(all(doors, proxy));
     Ok(Rc::new(hosts))

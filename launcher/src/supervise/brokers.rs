@@ -4,7 +4,8 @@ use crate::broker::{Event, FINISH};
 use crate::sys::process::Pid;
 use crate::sys::{descriptor, process, socket};
 use std::cell::Cell;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::fs::File;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
 /// How long a broker may take to tell the last it knows.
@@ -50,6 +51,12 @@ impl Broker {
             }
         }
         events
+    }
+
+    /// Has it ask the name servers that these files name. Returns whether it will know.
+    pub fn follow(&self, files: &[File; 2]) -> bool {
+        let [configuration, hosts] = files;
+        socket::send_descriptors(self.channel.as_fd(), &[configuration.as_fd(), hosts.as_fd()]).is_ok()
     }
 
     /// Ends it. `hear` reads what it still tells. `finishes`: no process of the run is left, and what they have sent

@@ -36,6 +36,8 @@ pub struct Hosts {
     /// The port of the socket that connections go to, by whether it is of IPv6, and the port that it stands for.
     ports: HashMap<(bool, u16), u16>,
     broker: Broker,
+    /// What the broker's name servers are read from.
+    files: RefCell<broker::Files>,
     /// The calls that wait for their hosts.
     pub dials: Dials,
     state: RefCell<State>,
@@ -60,14 +62,20 @@ pub enum Way {
 
 impl Hosts {
     /// Of a run whose first process has made these sockets, and which has this broker.
-    pub fn new(plan: Rc<network::Hosts>, logs: bool, doors: &[Door], broker: Broker) -> Hosts {
+    pub fn new(
+        plan: Rc<network::Hosts>,
+        logs: bool,
+        doors: &[Door],
+        (broker, files): (Broker, broker::Files),
+    ) -> Hosts {
+        let files = RefCell::new(files);
         let mut ports = HashMap::new();
         for (purpose, number) in doors {
             if let (Purpose::Port(port), Some(address)) = (purpose, doors::address_of(*number)) {
                 ports.insert((address.is_ipv6(), *port), address.port());
             }
         }
-        Hosts { plan, logs, ports, broker, dials: Dials::default(), state: RefCell::default() }
+        Hosts { plan, logs, ports, broker, files, dials: Dials::default(), state: RefCell::default() }
     }
 
     /// Where a connection goes.
@@ -143,6 +151,12 @@ impl Hosts {
     /// Remembers who asks name servers, or the proxy: a refused name is told of that program.
     pub fn asks(&self, program: &[u8], process: Pid) {
         self.state.borrow_mut().asker = Some((program.to_vec(), process));
+        self.follow();
+    }
+
+    /// Before a name is looked up: the machine may have other name servers by now.
+    fn follow(&self) {
+        self.files.borrow_mut().follow(|files| self.broker.follow(files));
     }
 
     /// Remembers who connects to a host: what the broker does not let through is told of that program.
@@ -154,6 +168,7 @@ impl Hosts {
         if state.callers.len() < MOST || state.callers.contains_key(&key) {
             state.callers.insert(key, (program.to_vec(), process));
         }
+        self.follow();
     }
 
     /// A connection was refused.

@@ -225,16 +225,24 @@ pub fn send_descriptors(over: BorrowedFd<'_>, descriptors: &[BorrowedFd<'_>; 2])
 
 /// Receives what [`send_descriptors`] has sent. Waits for nobody.
 pub fn receive_descriptors(over: BorrowedFd<'_>) -> Result<Option<[OwnedFd; 2]>, SyscallError> {
+    Ok(receive_with_descriptors(over, &mut [0])?.1)
+}
+
+/// Receives a message, and the descriptors that came with it. Returns its length. Waits for nobody.
+pub fn receive_with_descriptors(
+    over: BorrowedFd<'_>,
+    buffer: &mut [u8],
+) -> Result<(usize, Option<[OwnedFd; 2]>), SyscallError> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-    let mut byte = [0];
-    rustix::net::recvmsg(over, &mut [IoSliceMut::new(&mut byte)], &mut control, flags).of("recvmsg")?;
+    let message =
+        rustix::net::recvmsg(over, &mut [IoSliceMut::new(buffer)], &mut control, flags).of("recvmsg")?;
     let received = control.drain().find_map(|message| match message {
         RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors.collect::<Vec<OwnedFd>>()),
         _ => None,
     });
-    Ok(received.and_then(|descriptors| descriptors.try_into().ok()))
+    Ok((message.bytes, received.and_then(|descriptors| descriptors.try_into().ok())))
 }
 
 /// How an internet socket sends.

@@ -13,6 +13,7 @@ mod attempts;
 mod broker;
 mod by_proxy;
 mod learned;
+mod moved;
 mod ports;
 mod waiting;
 

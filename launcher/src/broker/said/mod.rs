@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Maximum number of bytes that are looked at.
 pub const LONGEST: usize = 16 * 1024;
 
-/// Maximum time until they have to be there.
+/// Maximum time from the first of them until they have to be there.
 pub const TIME: Duration = Duration::from_secs(10);
 
 /// What bytes say.
