@@ -8,12 +8,14 @@ fn other_name_servers_are_asked_from_then_on() {
     in_internets(|internet| {
         for flags in ["", "--namespaces none"] {
             let ask = "curl -sS http://allowed.example/";
+            let wait = |file| {
+                format!("n=0; until test -e {file} || test $n -gt 400; do n=$((n+1)); sleep 0.05; done")
+            };
+            let (asked, go) = (wait("asked"), wait("go"));
             let out = internet.run(&format!(
                 "rm -f asked go; cp /etc/resolv.conf right; echo nameserver 203.0.113.14 > /etc/resolv.conf; \
-                 wait_for() {{ n=0; until test -e $1 || test $n -gt 400; do n=$((n+1)); sleep 0.05; done; }}; \
-                 $SBX {flags} --connect allowed.example:80 -- \
-                 sh -c '{ask}; : > asked; n=0; until test -e go || test $n -gt 400; do n=$((n+1)); sleep 0.05; done; {ask}' & \
-                 wait_for asked; cat right > /etc/resolv.conf; : > go; wait $!"
+                 $SBX {flags} --connect allowed.example:80 -- sh -c '{ask}; : > asked; {go}; {ask}' & \
+                 {asked}; cat right > /etc/resolv.conf; : > go; wait $!"
             ));
             let out = out.success().prints(FROM_ALLOWED).says("cannot look up 'allowed.example'");
             assert_eq!(
