@@ -10,7 +10,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 /// What comes after the name of something that is put aside. git takes no file of such a name for a hook.
-pub const ASIDE: &str = ".sbx-aside";
+const ASIDE: &str = ".sbx-aside";
 
 /// How many bytes of a name are kept in a new one, which has to have room for more. Some file systems take no more than
 /// 143.

@@ -25,10 +25,8 @@ pub struct Group {
 
 /// A group with the wanted limits, or some of them; `None` if there can be none.
 pub fn create(wanted: GroupLimits) -> Option<Group> {
-    let own = std::fs::read_to_string("/proc/self/cgroup").ok()?;
     let name = memory::random_name(&format!("sbx-{}-", process::id())).ok()?;
-    let places = MOUNTS.iter().flat_map(|mount| places(Path::new(mount), &own));
-    places.map(|place| place.join(&name)).find_map(|path| {
+    own_places().into_iter().map(|place| place.join(&name)).find_map(|path| {
         std::fs::create_dir(&path).ok()?;
         let mut group = Group { path, limits: GroupLimits::default() };
         group.limits = limit(&group.path, wanted);
@@ -37,7 +35,12 @@ pub fn create(wanted: GroupLimits) -> Option<Group> {
     })
 }
 
-/// The directories in which a group could be made: that of our own group, and the one above.
+/// The directories in which a group could be made for this process: that of its own group, and the one above.
+pub fn own_places() -> Vec<PathBuf> {
+    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    MOUNTS.iter().flat_map(|mount| places(Path::new(mount), &own)).collect()
+}
+
 fn places(mount: &Path, own: &str) -> Vec<PathBuf> {
     let path = own.lines().find_map(|line| line.strip_prefix("0::/"));
     let Some(path) = path.filter(|path| !Path::new(path).components().any(|part| part.as_os_str() == ".."))

@@ -17,7 +17,7 @@ use crate::plan::settings_copy::{self, LONGEST, VERSION};
 use crate::profile::{Given, SettingsCopy, Variable, Variables};
 use crate::sys::beneath::Directory;
 use crate::sys::within::is_within;
-use crate::sys::{SyscallError, file, memory, path, plain, process};
+use crate::sys::{SyscallError, file, path, plain, process};
 use crate::text::shown;
 use std::collections::BTreeSet;
 use std::fs::{File, Metadata};
@@ -301,14 +301,7 @@ fn put(home: &Directory, below: &Path, text: &[u8]) -> Result<bool, SyscallError
         let Some(next) = directory.own_place(part)? else { return Ok(false) };
         directory = next;
     }
-    let new = memory::random_name(".sbx-")?;
-    let file = file::create_new(directory.as_fd(), new.as_ref(), 0o600)?;
-    let placed = file::write_all(file.as_fd(), text)
-        .and_then(|()| file::rename(directory.as_fd(), new.as_ref(), name));
-    if placed.is_err() {
-        let _ = file::unlink(directory.as_fd(), new.as_ref());
-    }
-    placed.map(|()| true)
+    file::replace(directory.as_fd(), name, text, 0o600).map(|()| true)
 }
 
 #[cfg(test)]

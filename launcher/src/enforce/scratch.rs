@@ -14,8 +14,7 @@ use crate::enforce::removal;
 use crate::plan::home;
 use crate::plan::state;
 use crate::sys::listing::is_empty_directory;
-use crate::sys::status::Status;
-use crate::sys::{memory, path, process};
+use crate::sys::{memory, path, probe, process};
 use crate::text::escape;
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File, Permissions, TryLockError};
@@ -173,7 +172,7 @@ fn has_no_locks(error: &io::Error) -> bool {
 
 /// Whether this process is under a filter already.
 fn is_filtered() -> bool {
-    Status::own().is_ok_and(|own| own.field("Seccomp") == Some("2"))
+    probe::confinement().0 == Some(libc::SECCOMP_MODE_FILTER as i32)
 }
 
 /// Removes a scratch directory with whatever the command left in it.

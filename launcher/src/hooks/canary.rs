@@ -1,7 +1,6 @@
 //! Tries a hook as its agent would use it: the command in the settings is run with a tool call, and what it answers is
 //! run as well. No model is asked, and the agent is not started.
 
-use crate::digest;
 use crate::enforce::homes::Homes;
 use crate::error::Refusal;
 use crate::hooks::codex::Codex;
@@ -57,10 +56,7 @@ pub struct Status {
 pub fn status(agent: Agent, host: &Host) -> Result<Status, Refusal> {
     let settings = Settings::read(agent, host)?;
     let record = Record::read(agent, host)?;
-    let is_as_left = record.as_ref().is_some_and(|record| {
-        record.file == settings.file
-            && settings.content.as_ref().is_some_and(|c| digest::of(c) == record.after)
-    });
+    let is_as_left = record.as_ref().is_some_and(|record| settings.is_as_left(record));
     let (ours, others) = match (&settings.content, &record) {
         (None, _) => (Vec::new(), 0),
         (Some(_), Some(record)) if agent.has_file_of_its_own() && is_as_left => {

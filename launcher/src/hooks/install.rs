@@ -81,7 +81,8 @@ impl Settings {
             .map_err(|_| Refusal::new(format!("cannot change '{}': it is not UTF-8", shown(&self.file))))
     }
 
-    fn is_as_left(&self, record: &Record) -> bool {
+    /// Whether nobody has changed the file since the hook was written to it.
+    pub(super) fn is_as_left(&self, record: &Record) -> bool {
         record.file == self.file
             && self.content.as_ref().is_some_and(|content| digest::of(content) == record.after)
     }

@@ -4,7 +4,7 @@ use crate::error::Refusal;
 use crate::hooks::{Agent, Wanted};
 use crate::host::Host;
 use crate::plan::state;
-use crate::sys::plain;
+use crate::sys::{memory, plain};
 use crate::text::shown;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, OpenOptions, Permissions};
@@ -114,11 +114,11 @@ impl Record {
 pub(super) fn replace(path: &Path, content: &[u8], mode: u32) -> Result<(), Refusal> {
     let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let mode = fs::metadata(&real).map_or(mode, |meta| meta.permissions().mode() & 0o777);
-    let mut name = real.clone().into_os_string();
-    name.push(format!(".sbx-{}", std::process::id()));
-    let temporary = PathBuf::from(name);
-    let written = || -> io::Result<()> {
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
+    let name = memory::random_name(".sbx-").map_err(|failed| cannot("write", path, &failed.cause))?;
+    let temporary = real.with_file_name(name);
+    let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
+    let mut file = made.map_err(|error| cannot("write", path, &error))?;
+    let mut written = || -> io::Result<()> {
         file.write_all(content)?;
         file.set_permissions(Permissions::from_mode(mode))?;
         file.sync_all()?;

@@ -43,30 +43,16 @@ impl Output {
 
     /// Whether a file can be made there: learned is soon, and written last.
     fn try_it(&self) -> Result<(), SyscallError> {
-        let name = self.other_name()?;
+        let name = OsString::from(memory::random_name(".sbx-learn-")?);
         drop(file::create_new(self.directory.as_fd(), &name, 0o600)?);
         file::unlink(self.directory.as_fd(), &name)
     }
 
-    fn other_name(&self) -> Result<OsString, SyscallError> {
-        memory::random_name(".sbx-learn-").map(OsString::from)
-    }
-
     /// Writes it, whole or not at all. What has the name is replaced, and not followed.
     pub fn write(&self, text: &str) -> Result<(), Refusal> {
-        self.replace(text.as_bytes()).map_err(|failed| {
+        let written = file::replace(self.directory.as_fd(), &self.name, text.as_bytes(), 0o644);
+        written.map_err(|failed| {
             Refusal::new(format!("cannot write the profile '{}': {failed}", shown(&self.path)))
         })
-    }
-
-    fn replace(&self, text: &[u8]) -> Result<(), SyscallError> {
-        let name = self.other_name()?;
-        let at = self.directory.as_fd();
-        let made = file::create_new(at, &name, 0o644)?;
-        let written = file::write_all(made.as_fd(), text).and_then(|()| file::rename(at, &name, &self.name));
-        if written.is_err() {
-            let _ = file::unlink(at, &name);
-        }
-        written
     }
 }

@@ -179,6 +179,8 @@ impl Pool {
             let own = [self.signals.as_raw_fd(), self.notices.as_raw_fd(), listener];
             let numbers = own.into_iter().chain(numbers);
             let is_asked = self.runs.iter().any(|run| run.is_taken);
+            // The time begins when a run waits. One that never does is given up.
+            let idle = if waits { idle } else { idle.max(LONGEST_START) };
             let limit = put_off.or_else(|| (!is_asked).then_some(idle));
             let ready = descriptor::poll_all(numbers, limit)?;
             if (ready.is_empty() && put_off.is_none()) || ready.contains(&0) {

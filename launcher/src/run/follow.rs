@@ -8,18 +8,22 @@ use crate::plan::OnViolation;
 use crate::report::Reporter;
 use crate::run::case::Ways;
 use crate::run::conclusion::{conclude, tell_placeholders};
+use crate::run::hindsight::Hindsight;
 use crate::run::messages::Closing;
 use crate::run::supervised::{Going, Kept, Prospect, Signals, Started};
 use crate::run::withheld::Withheld;
 use crate::run::{Stop, hosts};
+use crate::supervise::dispatch::Dispatcher;
 use crate::supervise::hosts::Hosts;
 use crate::supervise::judge::Judge;
 use crate::supervise::output::{Diverted, Pumps};
 use crate::supervise::published::Published;
+use crate::supervise::terminal::Terminal;
 use crate::supervise::violation::Violations;
 use crate::supervise::{self, Caller, Ending, Summary, Task, Watch, memory};
+use crate::sys::process::Pid;
 use crate::sys::signal::{self, Disposition};
-use crate::sys::{descriptor, privilege, seccomp};
+use crate::sys::{SyscallError, descriptor, privilege, seccomp};
 use std::rc::Rc;
 
 /// What says what there is to say about a run.
@@ -45,23 +49,32 @@ pub struct Left {
     _afterwards: Afterwards,
 }
 
+/// A run whose command is about to be there: what was prepared for it, and who wants to know of it.
+pub struct Run<'r> {
+    pub prospect: Prospect,
+    pub going: Going,
+    pub signals: Signals,
+    pub afterwards: Afterwards,
+    pub kept: Kept,
+    /// Who waits for the command from elsewhere.
+    pub caller: Option<Caller>,
+    /// Where that one does not wait for what is to be removed.
+    pub left: Option<&'r mut Left>,
+    pub voice: Voice<'r>,
+}
+
 /// Watches the command until it and what it left behind have ended, and says what there is to say.
-pub fn follow(
-    result: Result<Started, Stop>,
-    (Prospect { limits, case, publishing, hindsight }, going, signals): (Prospect, Going, Signals),
-    (afterwards, kept): (Afterwards, Kept),
-    (caller, left): (Option<Caller>, Option<&mut Left>),
-    Voice { violations, closing, withheld, mut reporter }: Voice<'_>,
-) -> Result<i32, Stop> {
+pub fn follow(result: Result<Started, Stop>, run: Run<'_>) -> Result<i32, Stop> {
+    let Run { prospect: Prospect { limits, case, publishing, hindsight }, going, kept, voice, .. } = run;
+    let Voice { violations, closing, withheld, mut reporter } = voice;
     let Going { pumps, diverted, terminal, started } = going;
-    let Kept { scratch, in_memory, group, proxy } = kept;
     // Whatever there is to say is said to the caller, not to ourselves.
     diverted.map_or(Ok(()), Diverted::restore).map_err(cannot("put standard output back"))?;
     let runs = |started: &Started| started.outcome.ready && started.outcome.failure.is_none();
     if !result.as_ref().is_ok_and(runs) {
         terminal.iter().for_each(|terminal| terminal.take_back(0));
     }
-    let Started { watch, outcome, granted, presence } = available(result, &signals)?;
+    let Started { watch, outcome, granted, presence } = available(result, &run.signals)?;
     let listener = outcome.listener.map(seccomp::own_listener);
     let (unheard, network) = (outcome.no_listener.clone(), outcome.network);
     let doors = outcome.doors.clone();
@@ -74,92 +87,132 @@ pub fn follow(
     // It takes the rights that this process is going to give up.
     let published = publishing.map(|publishing| publishing.start(&doors)).transpose()?;
     if let Watch::Reaper(reaper) = &watch
-        && afterwards.introduces
+        && run.afterwards.introduces
     {
         reaper.acquaint();
     }
     say_what_does_not_hold(&violations, unheard.as_deref(), pumps.as_ref());
     settle_in(&violations)?;
     let logs = case.on_violation == OnViolation::Log;
-    let hosts = case.hosts.clone().map(|hosts| hosts::start(hosts, logs, &doors, proxy)).transpose()?;
+    let hosts = case.hosts.clone().map(|hosts| hosts::start(hosts, logs, &doors, kept.proxy)).transpose()?;
     let ways = Ways { network, hosts: hosts.clone() };
-    let helpers = Helpers { hosts: hosts.clone(), published: published.clone() };
     let mut calls = case.dispatcher(granted, &watch, presence, ways, violations);
-    let command = watch.command();
+    let end = End {
+        command: watch.command(),
+        helpers: Helpers { hosts: hosts.clone(), published: published.clone() },
+        hindsight,
+        terminal: terminal.clone(),
+        reporter,
+        closing,
+        withheld,
+        left: run.left,
+        scratch: [kept.scratch, kept.in_memory],
+        afterwards: run.afterwards,
+    };
     let task = Task {
         memory: limits.watched.map(|bytes| memory::Watch::new(watch.root(), bytes)),
         watch,
         listener,
-        signals: signals.arriving,
+        signals: run.signals.arriving,
         started,
         timeout: limits.timeout,
         kill_after: limits.kill_after,
         pumps,
-        group,
+        group: kept.group,
         keep_background: limits.keep_background,
         limits: limits.applied,
         hosts,
         published,
-        caller,
-        terminal: terminal.clone(),
+        caller: run.caller,
+        terminal,
     };
-    let mut summary = supervise::run(task, &mut calls);
-    // What is looked at meanwhile is outside, where none of the run's mounts are. A report counts what the reaper used.
-    let departing = summary.as_mut().ok().and_then(|summary| summary.departing.take());
-    let departing = departing.filter(|_| reporter.is_none());
-    calls.end();
-    let judge = &mut calls.judge;
-    // Who ends a run does not want to wait, and what goes on in the background may send more.
-    let finishes =
-        |summary: &Summary| !summary.kept_background && matches!(summary.ending, Ending::Exited(_));
-    helpers.end(summary.as_ref().is_ok_and(finishes), judge);
-    let seen = hindsight.look(command, summary.as_ref().ok(), judge);
-    // A command that ended by itself has left it as it wants it.
-    let ended = summary.as_ref().is_ok_and(|summary| matches!(summary.ending, Ending::Exited(_)));
-    if let Some(terminal) = terminal {
-        terminal.take_back(command);
-        if !ended {
-            terminal.restore();
+    let summary = supervise::run(task, &mut calls);
+    end.tell(summary, &mut calls).map_err(Stop::from)
+}
+
+/// What is to be done and said when the command has ended.
+struct End<'r> {
+    command: Pid,
+    helpers: Helpers,
+    hindsight: Hindsight,
+    terminal: Option<Rc<Terminal>>,
+    reporter: Option<&'r mut Reporter>,
+    closing: Option<Closing>,
+    withheld: Withheld,
+    left: Option<&'r mut Left>,
+    /// The scratch directory, and one in memory.
+    scratch: [Option<Scratch>; 2],
+    afterwards: Afterwards,
+}
+
+impl End<'_> {
+    /// Ends what served the command, looks at what it has left, and says it.
+    fn tell(
+        self,
+        mut summary: Result<Summary, SyscallError>,
+        calls: &mut Dispatcher,
+    ) -> Result<i32, Refusal> {
+        // What is looked at meanwhile is outside, where none of the run's mounts are. A report counts what the reaper
+        // used.
+        let departing = summary.as_mut().ok().and_then(|summary| summary.departing.take());
+        let departing = departing.filter(|_| self.reporter.is_none());
+        calls.end();
+        let judge = &mut calls.judge;
+        let known = summary.as_ref().ok();
+        // A command that ended by itself has left everything as it wants it.
+        let is_by_itself = known.is_some_and(|summary| matches!(summary.ending, Ending::Exited(_)));
+        // Who ends a run does not want to wait, and what goes on in the background may send more.
+        let finishes = is_by_itself && known.is_some_and(|summary| !summary.kept_background);
+        self.helpers.end(finishes, judge);
+        let seen = self.hindsight.look(self.command, known, judge);
+        if let Some(terminal) = self.terminal {
+            terminal.take_back(self.command);
+            if !is_by_itself {
+                terminal.restore();
+            }
         }
-    }
-    let has_table = reporter.as_ref().is_some_and(|reporter| reporter.shows());
-    let violations = &mut judge.violations;
-    if let Some(reporter) = reporter {
-        helpers.report(reporter);
-        reporter.ended(summary.as_ref().ok(), violations);
-        seen.report(reporter);
-    }
-    violations.sum_up();
-    seen.findings().for_each(|line| violations.line(&line));
-    let (scratch, afterwards) = match left {
-        // Who asks from elsewhere need not wait for that.
-        Some(left) => {
-            *left = Left { _departing: departing, _scratch: [scratch, in_memory], _afterwards: afterwards };
-            (None, Afterwards::default())
+        let violations = &mut judge.violations;
+        let has_table = self.reporter.as_ref().is_some_and(|reporter| reporter.shows());
+        if let Some(reporter) = self.reporter {
+            self.helpers.report(reporter);
+            reporter.ended(summary.as_ref().ok(), violations);
+            seen.report(reporter);
         }
-        None => {
-            // What something is mounted on takes long to remove.
-            drop(departing);
-            (scratch, afterwards)
+        violations.sum_up();
+        seen.findings().for_each(|line| violations.line(&line));
+        let ([scratch, in_memory], afterwards) = (self.scratch, self.afterwards);
+        let (scratch, afterwards) = match self.left {
+            // Who asks from elsewhere need not wait for that.
+            Some(left) => {
+                *left =
+                    Left { _departing: departing, _scratch: [scratch, in_memory], _afterwards: afterwards };
+                (None, Afterwards::default())
+            }
+            None => {
+                // What something is mounted on takes long to remove.
+                drop(departing);
+                (scratch, afterwards)
+            }
+        };
+        let result = summary.map_err(cannot("supervise the command")).and_then(|summary| {
+            let result = conclude(&summary, violations, scratch);
+            let ending = summary.ending;
+            if summary.interrupted && ending == Ending::Killed(libc::SIGINT) {
+                signal::end_by(libc::SIGINT);
+            }
+            let closing = self.closing.map(|closing| closing.line(ending));
+            let lines =
+                seen.hints(ending).chain(self.withheld.lines(ending)).chain(seen.written()).chain(closing);
+            lines.for_each(|line| violations.line(&line));
+            result
+        });
+        tell_placeholders(violations, &afterwards.placeholders.end());
+        if !has_table {
+            violations.total_up();
         }
-    };
-    let result = summary.map_err(cannot("supervise the command")).and_then(|summary| {
-        let result = conclude(&summary, violations, scratch);
-        let ending = summary.ending;
-        if summary.interrupted && ending == Ending::Killed(libc::SIGINT) {
-            signal::end_by(libc::SIGINT);
-        }
-        let closing = closing.map(|closing| closing.line(ending));
-        let lines = seen.hints(ending).chain(withheld.lines(ending)).chain(seen.written()).chain(closing);
-        lines.for_each(|line| violations.line(&line));
+        violations.finish();
         result
-    });
-    tell_placeholders(violations, &afterwards.placeholders.end());
-    if !has_table {
-        violations.total_up();
     }
-    violations.finish();
-    result.map_err(Stop::from)
 }
 
 /// The processes beside the supervisor that lead out of the run's network.

@@ -15,7 +15,7 @@ use crate::plan::namespaces::{Layout, Missing};
 use crate::plan::rules::PathRule;
 use crate::plan::{OnViolation, Plan};
 use crate::run::case::Case;
-use crate::run::follow::{Voice, follow};
+use crate::run::follow::{Run, Voice, follow};
 use crate::run::hindsight::Hindsight;
 use crate::run::provide::Resources;
 use crate::run::publish::Publishing;
@@ -41,7 +41,8 @@ pub fn run(plan: Plan, parts: Parts, resources: Resources, voice: Voice<'_>) -> 
     let (afterwards, kept) = laid.afterwards(resources, &prospect.limits, voice.reporter.is_some());
     let going = Going::begin(&prospect.limits, &closed_streams, laid.steps.foreground.is_some())?;
     let result = laid.start(&afterwards, |_, _| Ok(()));
-    follow(result, (prospect, going, signals), (afterwards, kept), (None, None), voice)
+    let (caller, left) = (None, None);
+    follow(result, Run { prospect, going, signals, afterwards, kept, caller, left, voice })
 }
 
 /// What is noted of a plan, which the start uses up, and of things as they are before.

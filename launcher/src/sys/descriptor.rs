@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Takes ownership of a descriptor that the kernel just made for us.
 pub fn own(number: RawFd) -> OwnedFd {
@@ -293,9 +293,7 @@ pub fn poll<const N: usize>(
         events: if interest.writes { libc::POLLOUT } else { libc::POLLIN },
         revents: 0,
     });
-    // Rounded up: waking too early would mean waiting again.
-    let time = time.map_or(-1, |time| i32::try_from(time.as_micros().div_ceil(1000)).unwrap_or(i32::MAX));
-    match poll_entries(&mut entries, time) {
+    match poll_entries(&mut entries, milliseconds(time)) {
         Err(failed) if failed.errno() == libc::EINTR => return Ok([Ready::default(); N]),
         polled => polled?,
     };
@@ -310,9 +308,28 @@ pub fn poll_all(
 ) -> Result<Vec<usize>, SyscallError> {
     let entry = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     let mut entries: Vec<libc::pollfd> = numbers.map(entry).collect();
-    let time = time.map_or(-1, |time| i32::try_from(time.as_millis()).unwrap_or(i32::MAX));
-    poll_entries(&mut entries, time)?;
+    poll_on(&mut entries, time)?;
     Ok(entries.iter().enumerate().filter(|(_, entry)| entry.revents != 0).map(|(place, _)| place).collect())
+}
+
+/// poll(2) until something is ready or the time is over, whatever signals arrive. Returns how many are ready.
+pub(crate) fn poll_on(
+    entries: &mut [libc::pollfd],
+    time: Option<Duration>,
+) -> Result<libc::c_long, SyscallError> {
+    let until = time.and_then(|time| Instant::now().checked_add(time));
+    loop {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        match poll_entries(entries, milliseconds(left)) {
+            Err(failed) if failed.errno() == libc::EINTR => {}
+            polled => return polled,
+        }
+    }
+}
+
+/// Rounded up: waking too early would mean waiting again. None: for ever.
+fn milliseconds(time: Option<Duration>) -> libc::c_int {
+    time.map_or(-1, |time| i32::try_from(time.as_micros().div_ceil(1000)).unwrap_or(i32::MAX))
 }
 
 /// poll(2), whose entries may lack a descriptor (-1), which those of rustix may not. Returns how many are

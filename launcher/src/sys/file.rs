@@ -2,7 +2,7 @@
 
 use crate::sys::descriptor::{self, by_number, poll_entries};
 use crate::sys::resolve::openat2;
-use crate::sys::{OfCall, SyscallError};
+use crate::sys::{OfCall, SyscallError, memory};
 use rustix::buffer::spare_capacity;
 use rustix::fs::{
     AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, RenameFlags, ResolveFlags, Stat, StatxFlags,
@@ -292,6 +292,18 @@ fn poll(number: RawFd, events: libc::c_short, milliseconds: libc::c_int) -> libc
     let mut entry = [libc::pollfd { fd: number, events, revents: 0 }];
     let _ = poll_entries(&mut entry, milliseconds);
     entry[0].revents
+}
+
+/// Puts a file of this text in the place of another, so that no reader sees half of it. What has the name is replaced,
+/// and not followed.
+pub fn replace(directory: BorrowedFd<'_>, name: &OsStr, text: &[u8], mode: u32) -> Result<(), SyscallError> {
+    let new = OsString::from(memory::random_name(".sbx-")?);
+    let file = create_new(directory, &new, mode)?;
+    let replaced = write_all(file.as_fd(), text).and_then(|()| rename(directory, &new, name));
+    if replaced.is_err() {
+        let _ = unlink(directory, &new);
+    }
+    replaced
 }
 
 /// Writes everything to a descriptor, which may be a non-blocking one, or tells why not.

@@ -1,6 +1,6 @@
 //! Trying things out in a child process, where they bind or end nobody else.
 
-use crate::sys::descriptor::{self, poll_entries};
+use crate::sys::descriptor::{self, poll_on};
 use crate::sys::process::{self, Change, Pid};
 use crate::sys::{OfCall, SyscallError, checked};
 use rustix::mount::MountPropagationFlags;
@@ -66,16 +66,8 @@ pub fn read_until(reader: RawFd, deadline: Instant) -> Option<Vec<u8>> {
 
 /// Whether there is something to read, or the other end is closed, before the time is up.
 pub fn readable(number: RawFd, limit: Duration) -> bool {
-    let deadline = Instant::now() + limit;
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let milliseconds = i32::try_from(left.as_millis()).unwrap_or(i32::MAX);
-        let mut entry = [libc::pollfd { fd: number, events: libc::POLLIN, revents: 0 }];
-        match poll_entries(&mut entry, milliseconds) {
-            Err(failed) if failed.errno() == libc::EINTR => {}
-            result => return result.is_ok_and(|count| count > 0),
-        }
-    }
+    let mut entry = [libc::pollfd { fd: number, events: libc::POLLIN, revents: 0 }];
+    poll_on(&mut entry, Some(limit)).is_ok_and(|count| count > 0)
 }
 
 /// Moves the calling process into new namespaces (unshare(2)).

@@ -68,34 +68,24 @@ impl Draft<'_> {
             warnings.extend(namespaces::without(&self.inputs, &variables, rules, self.nested, why)?);
         }
         let record = record.filter(|_| self.may_change(rules));
-        let missing = match &namespaces {
-            Ok(layout) => layout.watched.iter().cloned().collect(),
-            Err(_) if record.is_some() => {
-                namespaces::missing(profile, &variables, directory, rules, &listings)
-            }
-            Err(_) => Vec::new(),
+        let layout = namespaces.as_ref().ok().map(|layout| &**layout);
+        let missing = match layout {
+            Some(layout) => layout.watched.iter().cloned().collect(),
+            None if record.is_some() => namespaces::missing(profile, &variables, directory, rules, &listings),
+            None => Vec::new(),
         };
         let absent = rules.iter().filter(|rule| rule.optional && listings.lack(&rule.path));
         let absent = absent.map(|rule| rule.path.clone().into_os_string()).collect();
         let has_rules = paths.is_some();
         let loudness = variables::loudness(request, host)?;
-        let layout = namespaces.as_ref().ok().map(|layout| &**layout);
-        let explainer = (has_rules && self.is_told(loudness, layout))
-            .then(|| LibraryPlace::of(layout, provided.scratch.as_deref()))
-            .flatten()
-            .filter(|_| *host.largest_file.get() >= explainer::LARGEST);
+        let explainer = self.explainer(has_rules, loudness, layout, provided.scratch.as_deref());
         let (paths, denied) = paths.map(|paths| (paths.rules, paths.denied)).unzip();
         let changes = notified::attributes().any(|name| self.calls.allows(name));
         let logs = self.on_violation == OnViolation::Log;
         let unconfined = profile.is_unrestricted();
         let seals = !self.inputs.asks() && !unconfined;
         let seal = if seals { self.calls.seal(self.on_violation.value())? } else { None };
-        let means = Means {
-            group: provided.group,
-            listens: self.listens(),
-            // A question tries nothing.
-            watches_memory: provided.watches_memory || self.inputs.asks() && !self.inputs.itself,
-        };
+        let means = self.means(&provided);
         Ok(Plan {
             own: self.own(namespaces.is_ok()),
             attributes: has_rules && (changes || logs),
@@ -200,6 +190,29 @@ impl Draft<'_> {
     /// Whether the supervisor can be notified of calls.
     fn listens(&self) -> bool {
         !self.inputs.request.exec && !self.inputs.profile.is_unrestricted() && !self.nested
+    }
+
+    /// What there is to apply limits with.
+    fn means(&self, provided: &Provided) -> Means {
+        Means {
+            group: provided.group,
+            listens: self.listens(),
+            // A question tries nothing.
+            watches_memory: provided.watches_memory || self.inputs.asks() && !self.inputs.itself,
+        }
+    }
+
+    /// Where the library is that tells of what path rules refuse.
+    fn explainer(
+        &self,
+        has_rules: bool,
+        loudness: Loudness,
+        layout: Option<&Layout>,
+        scratch: Option<&Path>,
+    ) -> Option<LibraryPlace> {
+        let is_wanted = has_rules && self.is_told(loudness, layout);
+        let place = is_wanted.then(|| LibraryPlace::of(layout, scratch)).flatten();
+        place.filter(|_| *self.inputs.host.largest_file.get() >= explainer::LARGEST)
     }
 
     /// Whether a library in the programs tells of what path rules refuse.

@@ -1,7 +1,7 @@
 //! Names that programs outside act on, where nothing was at the start: what has been made there is put aside. Where
 //! there are namespaces the reaper does so during the run, and this finds what it has put aside.
 
-use crate::enforce::aside::{ASIDE, is_aside_of, set_aside_below};
+use crate::enforce::aside::{is_aside, is_aside_of, set_aside_below};
 use crate::plan::namespaces::placeholder::{Shape, Watched, is_free};
 use crate::sys::access::{self, Permission};
 use crate::sys::beneath::{Directory, from_root};
@@ -10,7 +10,6 @@ use sbx_client::report::{Finding, FindingKind};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -85,7 +84,6 @@ fn new_asides(root: &Directory, path: &Path, since: SystemTime) -> Vec<OsString>
     if !directory.has_changed(OsStr::new(""), since) {
         return Vec::new();
     }
-    let is_aside = |name: &OsStr| name.as_bytes().windows(ASIDE.len()).any(|part| part == ASIDE.as_bytes());
     let wanted = |name: &OsStr| is_aside(name) && directory.has_changed(name, since);
     let (mut names, _) = directory.names_like(MOST_LISTED, wanted).unwrap_or_default();
     names.sort();

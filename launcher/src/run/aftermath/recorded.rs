@@ -8,10 +8,9 @@ use crate::plan::namespaces::Record;
 use crate::sys::beneath::Directory;
 use crate::sys::path::says_missing;
 use crate::sys::within::is_below;
-use crate::sys::{file, memory, process};
+use crate::sys::{file, process};
 use sbx_client::report::{Finding, FindingKind};
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
@@ -149,14 +148,8 @@ impl Aftermath {
         let _mask = process::without_umask();
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let directory = Directory::open(directory).map_err(|failed| failed.cause)?;
-        let temporary = memory::random_name(".new-").map_err(|failed| failed.cause)?;
         let name = file.file_name().unwrap_or_default();
-        let written = file::create_new(directory.as_fd(), OsStr::new(&temporary), 0o600)
-            .and_then(|new| file::write_all(new.as_fd(), &Record::text(since, &all)))
-            .and_then(|()| file::rename(directory.as_fd(), OsStr::new(&temporary), name));
-        written.map(|()| true).map_err(|failed| {
-            let _ = file::unlink(directory.as_fd(), OsStr::new(&temporary));
-            failed.cause
-        })
+        let written = file::replace(directory.as_fd(), name, &Record::text(since, &all), 0o600);
+        written.map(|()| true).map_err(|failed| failed.cause)
     }
 }

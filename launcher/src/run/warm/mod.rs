@@ -18,7 +18,7 @@ use crate::error::{Refusal, cannot};
 use crate::host::{Environment, Host};
 use crate::plan::namespaces::Unavailable;
 use crate::request::Request;
-use crate::run::follow::{Left, Voice, follow};
+use crate::run::follow::{Left, Run, Voice, follow};
 use crate::run::provide::provide;
 use crate::run::supervised::{Laid, Signals, Started};
 use crate::run::{Drafted, Stop, can_end, hear_of_children, settle_home};
@@ -146,7 +146,7 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
         return Ok(Ended::Unsuited("its command starts no processes".to_string()));
     }
     // There may be a report of it.
-    let (afterwards, held) = laid.afterwards(resources, &limits, true);
+    let (afterwards, kept) = laid.afterwards(resources, &limits, true);
     let presence = laid.presence.clone();
     let waiting =
         Waiting { unavailable, provided, policy, files, mounts, mounted, presence, stands: OnceCell::new() };
@@ -160,8 +160,8 @@ fn attempt(request: &Request, door: &mut dyn Door, unavailable: &Unavailable) ->
             door.begun();
             let Taken { caller, prospect, going, violations, closing, withheld } = *taken;
             let voice = Voice { violations, closing, withheld, reporter: reporter.as_mut() };
-            let (begun, held) = ((prospect, going, signals), (afterwards, held));
-            follow(result, begun, held, (Some(caller), Some(&mut left)), voice)
+            let (caller, left) = (Some(caller), Some(&mut left));
+            follow(result, Run { prospect, going, signals, afterwards, kept, caller, left, voice })
         }
         // It could not be started after all.
         Came::Lost => {

@@ -1,29 +1,40 @@
 //! Control groups: whether a group can be made below this one, which is what delegation means.
 
+use crate::enforce::cgroup;
 use crate::selftest::status::system::read;
 use crate::selftest::status::trial::{Attempt, Fault, State};
 use crate::sys::{memory, plain};
 use serde_json::{Value, json};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Makes a group, and removes it.
+/// Makes a group where a run would, and removes it.
 pub fn subgroup() -> Attempt {
-    let own = own_group().ok_or_else(|| {
+    let places = cgroup::own_places();
+    let Some(own) = places.first() else {
         let why = match read("/proc/self/cgroup") {
             Some(_) => "no version 2 hierarchy is mounted",
             None => "/proc is not there to tell which group this process is in",
         };
-        Fault::new(State::Missing, why)
-    })?;
-    make_and_remove(&own)?;
-    let controllers = controllers(&own);
+        return Err(Fault::new(State::Missing, why));
+    };
+    let mut refused = None;
+    let made = places
+        .iter()
+        .find(|place| make_and_remove(place).map_err(|fault| refused.get_or_insert(fault)).is_ok());
+    let made = match (made, refused) {
+        (Some(made), _) => made,
+        (None, Some(fault)) => return Err(fault),
+        (None, None) => own,
+    };
+    let controllers = controllers(made);
     let listed = if controllers.is_empty() { "none".to_string() } else { controllers.join(" ") };
-    Ok(format!("a group was made below this one; controllers: {listed}"))
+    let place = if made == own { "below this one" } else { "beside this one" };
+    Ok(format!("a group was made {place}; controllers: {listed}"))
 }
 
 pub fn facts() -> Vec<(&'static str, Value)> {
-    let Some(own) = own_group() else { return Vec::new() };
+    let Some(own) = cgroup::own_places().into_iter().next() else { return Vec::new() };
     vec![("group", json!(own.to_string_lossy())), ("controllers", json!(controllers(&own)))]
 }
 
@@ -32,26 +43,13 @@ fn controllers(group: &Path) -> Vec<String> {
     text.split_whitespace().map(str::to_string).collect()
 }
 
-/// The directory of this process's group.
-fn own_group() -> Option<PathBuf> {
-    let membership = read("/proc/self/cgroup")?;
-    let path = membership.lines().find_map(|line| line.strip_prefix("0::"))?;
-    let mounts = read("/proc/self/mountinfo")?;
-    let mount = mounts.lines().find_map(|line| {
-        let (before, after) = line.split_once(" - ")?;
-        let mut fields = before.split(' ').skip(3);
-        let (root, point) = (fields.next()?, fields.next()?);
-        (after.starts_with("cgroup2 ")).then_some((root, point))
-    })?;
-    let (root, point) = mount;
-    let inside = if root == "/" { path } else { path.strip_prefix(root)? };
-    Some(Path::new(point).join(inside.trim_start_matches('/')))
-}
-
 fn make_and_remove(group: &Path) -> Result<(), Fault> {
     let name = group.join(memory::random_name("sbx-status-")?);
     fs::create_dir(&name).map_err(|error| {
-        Fault::new(State::Refused, format!("no group can be made below this one: {}", plain(&error)))
+        Fault::new(
+            State::Refused,
+            format!("no group can be made below this one, or beside it: {}", plain(&error)),
+        )
     })?;
     let removed = fs::remove_dir(&name);
     removed.map_err(|error| {

@@ -403,26 +403,22 @@ impl Connections {
         let Some((hosts, to)) = hosts.zip(address_in(&address)) else {
             return Outcome::Goes(socket, Target::Address(address));
         };
-        match hosts.way(to) {
-            Way::AsSaid => Outcome::Goes(socket, Target::Address(address)),
-            Way::Questions(place) => Outcome::Goes(socket, Target::Address(bytes_of(place))),
-            Way::ToThisMachine => {
-                let (dials, told) = (hosts.dials.clone(), Vec::new());
-                Outcome::Goes(socket, Target::Host { address, dials, told })
-            }
+        let (address, told) = match hosts.way(to) {
+            Way::AsSaid => return Outcome::Goes(socket, Target::Address(address)),
+            Way::Questions(place) => return Outcome::Goes(socket, Target::Address(bytes_of(place))),
+            Way::Refused(host) => return Outcome::NoHost(host),
+            Way::ToThisMachine => (address, Vec::new()),
             Way::Out(host, port) => {
                 set_port(&mut address, port);
                 hosts.connects(&host, &caller.name, caller.process);
-                let (dials, told) = (hosts.dials.clone(), Vec::new());
-                Outcome::Goes(socket, Target::Host { address, dials, told })
+                (address, Vec::new())
             }
             Way::ByProxy(host, place, told) => {
                 hosts.connects(&host, &caller.name, caller.process);
-                let (address, dials) = (bytes_of(place), hosts.dials.clone());
-                Outcome::Goes(socket, Target::Host { address, dials, told })
+                (bytes_of(place), told)
             }
-            Way::Refused(host) => Outcome::NoHost(host),
-        }
+        };
+        Outcome::Goes(socket, Target::Host { address, dials: hosts.dials.clone(), told })
     }
 
     /// The socket that a call has not found, because it is out of sight, with the reason. A name service is not missed.
