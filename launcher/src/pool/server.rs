@@ -28,6 +28,8 @@ const LONGEST_START: Duration = Duration::from_secs(30);
 /// to who comes next, and to what a run leaves to do. To start a run for each command that follows at once would take
 /// longer than to start the command without.
 const QUIET: Duration = Duration::from_millis(20);
+/// How much longer that is where a run has not served who asked.
+const AFTER_REFUSAL: Duration = Duration::from_millis(200);
 /// As often in a row runs may fail to wait. Others are tried this long afterwards: what they are planned from may just
 /// be written.
 const MOST_FAILURES: u32 = 3;
@@ -275,6 +277,10 @@ impl Pool {
 
     fn ended(&mut self, place: usize) {
         let run = self.runs.swap_remove(place);
+        if !run.is_busy {
+            // Whom it did not serve starts cold now, and may change again what the next run would be made from.
+            self.stirred = Some(Instant::now() + AFTER_REFUSAL);
+        }
         let status = process::wait(Some(run.pid), true, false);
         if status.is_some_and(|(_, change)| change == process::Change::Exited(UNSUITED)) {
             self.fails();

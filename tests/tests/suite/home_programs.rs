@@ -199,6 +199,33 @@ fn a_link_of_another_workspace_opens_nothing_outside_of_it() {
     });
 }
 
+/// A script of another workspace: a command there may have written its first line.
+#[test]
+fn a_script_of_another_workspace_opens_nothing_outside_of_it() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let home = world.home.display().to_string();
+        program(&world, "private/bin/interpreter", "#!/bin/cat\n");
+        own(&world, "private/lib/key", "secret\n");
+        own(&world, "private/bin/deploy", "secret\n");
+        world.make_dir(&world.home.join("other"));
+        let script = format!("printf '#!{home}/private/bin/interpreter\\n' > tool; chmod 755 tool");
+        world.sbx(["run", "--", "sh", "-c", &script]).cwd(world.home.join("other")).run().success();
+        let files = ["lib/key", "bin/deploy"].map(|name| format!("{home}/private/{name}"));
+        let run = |script: String| world.sbx(["run", "--", &script]).args(&files).run();
+        let out = run(format!("{home}/other/tool"));
+        assert!(!out.out().contains("secret"), "{out}");
+        // What the user's own script names is meant, but not where a link in another workspace is on the way.
+        let first = format!("#!{home}/private/bin/interpreter\n");
+        program(&world, "bin/mine", &first);
+        let out = run(format!("{home}/bin/mine")).success();
+        assert_eq!(out.out().matches("secret").count(), 2, "{out}");
+        program(&world, "bin/led", &format!("#!{home}/other/tool\n"));
+        let out = run(format!("{home}/bin/led"));
+        assert!(!out.out().contains("secret"), "{out}");
+    });
+}
+
 /// Where something of the user's was once, there is nothing in a run that may not see it.
 #[test]
 fn what_an_earlier_run_had_is_not_there_empty() {

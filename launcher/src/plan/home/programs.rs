@@ -71,15 +71,21 @@ impl<'a> Programs<'a> {
 
     /// The command and the interpreters of its scripts. What a file names that a command may have written stays closed.
     pub fn of_command(&mut self, command: &[Link], inputs: &Inputs<'_>) {
+        // The first line of a script leads somewhere as a link does.
+        let mut led = Vec::new();
         for link in command.iter().take_while(|link| is_in_home(&link.path, self.home, inputs.host)) {
-            let way = path::way(&inputs.directory.join(&link.path));
+            let mut way = path::way(&inputs.directory.join(&link.path));
+            let names: Vec<PathBuf> = way.links.iter().chain([&link.path]).cloned().collect();
+            way.links.append(&mut led);
             if !self.add_program(&way, true) {
                 return;
             }
             // An environment of Python has a link to an interpreter elsewhere.
-            for name in way.links.iter().chain([&link.path]) {
-                self.add_beside(name, &way.links);
+            for name in names {
+                self.add_beside(&name, &way.links);
             }
+            led = way.links;
+            led.push(way.real);
         }
     }
 

@@ -2,9 +2,7 @@
 
 use super::{Pool, cold, place};
 use sbx_tests::{have, in_worlds, need};
-use std::cell::Cell;
 use std::fs;
-use std::time::Duration;
 
 #[test]
 fn other_flags_are_not_served() {
@@ -114,11 +112,8 @@ fn what_git_executes_stays_protected() {
         assert!(!world.read("sub/.git/config").unwrap().contains("fsmonitor"));
         // git replaces its configuration where no other run is; those that wait are none. A command that starts cold
         // does so as well, and runs that waited are of before that.
-        // Longer each time: a run looks less often, the longer it has waited.
-        let pause = Cell::new(Duration::ZERO);
         let warm = || {
-            pause.set(pause.get() + Duration::from_secs(1));
-            std::thread::sleep(pause.get());
+            std::thread::sleep(std::time::Duration::from_secs(1));
             pool.cmd(&["-v"], "git config user.name warm").run()
         };
         pool.within(warm).success();
