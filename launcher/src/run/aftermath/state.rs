@@ -62,6 +62,10 @@ const WRITTEN: [&str; 30] = [
 /// The conflicts of a merge: a name and a path each. git reads the files, and keeps copies of them in the second.
 const CONFLICTS: &str = "MERGE_RR";
 const RESOLUTIONS: &str = "rr-cache";
+/// The logs of refs.
+const LOGS: &str = "logs";
+/// More directories of them are not looked into.
+const MOST_LOGS: usize = 4096;
 
 /// Directories of states, and the files in them that consist of numbers and names of objects.
 const STATES: [(&str, &[&str]); 3] = [
@@ -181,6 +185,8 @@ impl Scan<'_> {
             self.take(place.join(state), in_state(own, state, of_objects));
         }
         self.take(place.join(RESOLUTIONS), in_resolutions(own, new));
+        let logs = self.in_logs(own, new);
+        self.take(place.join(LOGS), logs);
         let are_own = are_own(own, new, tree_of(path), self.shows);
         self.odd.extend((!are_own).then(|| place.join(CONFLICTS)));
         // Whatever else there is, those are found that git writes by.
@@ -195,6 +201,38 @@ impl Scan<'_> {
             }
         });
         self.odd.extend(links);
+    }
+
+    /// git appends to them whoever commits and the names of branches, which a command chooses. By a link it would write
+    /// that into another file.
+    fn in_logs(&mut self, own: &Directory, new: New) -> Option<Strays> {
+        let name = OsStr::new(LOGS);
+        let logs = match opened(own, name)? {
+            Ok(logs) => logs,
+            Err(_) => return new.is(own, name).then_some(Strays { are_many: true, ..Strays::default() }),
+        };
+        let mut odd = Strays::default();
+        let mut rest = vec![(PathBuf::new(), new.within(own, name))];
+        let mut count = 0;
+        while let Some((place, new)) = rest.pop() {
+            count += 1;
+            if count > MOST_LOGS {
+                self.has_more = true;
+                break;
+            }
+            let here = if place.as_os_str().is_empty() { Path::new(".") } else { &place };
+            // What is closed, is closed to git outside as well.
+            let Ok(directory) = logs.below(here) else { continue };
+            let listed = directory.each_entry(&mut Vec::with_capacity(LISTING), |name, entry| match entry {
+                Entry::Link if new.is(&directory, name) => odd.add(place.join(name)),
+                Entry::Directory => rest.push((place.join(name), new.within(&directory, name))),
+                _ => {}
+            });
+            if listed.is_err() {
+                self.has_more = true;
+            }
+        }
+        Some(odd)
     }
 
     fn take(&mut self, at: PathBuf, odd: Option<Strays>) {

@@ -143,6 +143,21 @@ fn no_number_of_links_hides_those_that_git_follows() {
     });
 }
 
+/// A log gets the names of whoever commits and of branches, which a command chooses.
+#[test]
+fn git_appends_to_nothing_by_a_link_for_a_log() {
+    in_repositories(|world| {
+        let precious = world.home.join("precious");
+        for log in ["logs/HEAD", "logs/refs/heads/$(git symbolic-ref --short HEAD)"] {
+            let script = format!("rm -f .git/{log}; ln -s ~/precious .git/{log}");
+            let uses = "rm -f ~/precious; touch ~/precious; git commit -q --allow-empty -m y";
+            let said =
+                is_only_without(world, &script, uses, |_| fs::read_to_string(&precious).unwrap() != "");
+            assert!(said.contains(".sbx-aside"), "{said}");
+        }
+    });
+}
+
 #[test]
 fn git_goes_over_no_link_in_a_state() {
     in_repositories(|world| {
