@@ -66,18 +66,21 @@ fn addresses(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(in_list).chain(text.split(u8::is_ascii_whitespace))
 }
 
-/// What is before an `@` may be a password wherever a colon or two slashes are before it. The address of a mailbox has
-/// neither.
+/// What is before an `@` may be a password wherever a colon or two slashes are before it, or a port or a path behind it.
+/// The address of a mailbox has none of these.
 fn has_user(address: &[u8]) -> bool {
     let Some(at) = address.iter().rposition(|byte| *byte == b'@') else { return false };
-    let before = address.get(..at).unwrap_or_default();
-    before.contains(&b':') || before.windows(2).any(|pair| pair == b"//")
+    let (before, behind) = address.split_at_checked(at).unwrap_or_default();
+    // Not what is behind the colon of git's short form of an address.
+    let end = behind.iter().position(|byte| matches!(byte, b':' | b'/')).and_then(|end| behind.get(end..));
+    let has_more = matches!(end, Some([b'/', ..] | [b':', b'0'..=b'9', ..]));
+    has_more && !before.is_empty() || before.contains(&b':') || before.windows(2).any(|pair| pair == b"//")
 }
 
+/// Addresses may lack their scheme.
 fn has_query(address: &[u8]) -> bool {
-    let start = address.windows(2).position(|pair| pair == b"//");
-    let place = start.and_then(|start| address.get(start..)).unwrap_or_default();
-    place.iter().any(|byte| matches!(byte, b'?' | b'#'))
+    let mut path = address.iter().skip_while(|byte| **byte != b'/');
+    path.any(|byte| matches!(byte, b'?' | b'#'))
 }
 
 fn looks_random(text: &[u8]) -> bool {
@@ -110,6 +113,10 @@ mod tests {
             "//me@host",
             "socks5h://me:p/w@host",
             "me:hunter2@proxy:3128",
+            "hunter@proxy:3128",
+            "hunter@proxy.example/",
+            "proxy.example:3128/?key=x",
+            "proxy.example/simple#x",
             "https://a.example,https://u:p@b.example|direct",
             "https://me:hunter,two@host/",
             "https://me:hunter|two@host/",
