@@ -66,7 +66,7 @@ fn addresses(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(in_list).chain(text.split(u8::is_ascii_whitespace))
 }
 
-/// What is before an `@` may be a password wherever a colon or two slashes are before it, or a port or a path behind it.
+/// What is before an `@` may be a password wherever a colon or two slashes are before it, or a port or a path behind.
 /// The address of a mailbox has none of these.
 fn has_user(address: &[u8]) -> bool {
     let Some(at) = address.iter().rposition(|byte| *byte == b'@') else { return false };
