@@ -45,12 +45,7 @@ impl Book {
         Book { names, refused: HashSet::new(), untold: 0, is_full: false, watches, search: Vec::new() }
     }
 
-    /// On a machine whose resolvers try a name below these domains first.
-    pub fn trying(self, search: Vec<HostName>) -> Book {
-        Book { search, ..self }
-    }
-
-    /// The machine's resolvers try others first now.
+    /// From now on this is a machine whose resolvers try a name below these domains first.
     pub fn follow(&mut self, search: Vec<HostName>) {
         self.search = search;
     }

@@ -107,6 +107,8 @@ impl Loop {
         for (place, socket) in doors.datagrams.iter().enumerate() {
             poller.add(socket, Token::new(Kind::Datagrams, place as u64), Interest::Reads)?;
         }
+        let mut book = Book::new(settings.names, setup.watches);
+        book.follow(setup.resolver.search.clone());
         let mut new = Loop {
             rules: setup.rules,
             watches: setup.watches,
@@ -116,7 +118,7 @@ impl Loop {
             poller,
             teller,
             tells: false,
-            book: Book::new(settings.names, setup.watches).trying(setup.resolver.search.clone()),
+            book,
             askers: Askers::default(),
             clients: Clients::default(),
             lookups: Lookups::new(setup.resolver),

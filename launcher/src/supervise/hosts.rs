@@ -168,7 +168,10 @@ impl Hosts {
         if state.callers.len() < MOST || state.callers.contains_key(&key) {
             state.callers.insert(key, (program.to_vec(), process));
         }
-        self.follow();
+        // An address is looked up nowhere.
+        if host.name.is_some() {
+            self.follow();
+        }
     }
 
     /// A connection was refused.

@@ -228,9 +228,7 @@ impl Scan<'_> {
                 Entry::Directory => rest.push((place.join(name), new.within(&directory, name))),
                 _ => {}
             });
-            if listed.is_err() {
-                self.has_more = true;
-            }
+            self.has_more |= listed.is_err();
         }
         Some(odd)
     }
