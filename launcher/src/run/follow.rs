@@ -9,7 +9,7 @@ use crate::report::Reporter;
 use crate::run::case::Ways;
 use crate::run::conclusion::{conclude, tell_placeholders};
 use crate::run::hindsight::Hindsight;
-use crate::run::messages::Closing;
+use crate::run::messages::{self, Closing};
 use crate::run::supervised::{Going, Kept, Prospect, Signals, Started};
 use crate::run::withheld::Withheld;
 use crate::run::{Stop, hosts};
@@ -200,7 +200,9 @@ impl End<'_> {
             if summary.interrupted && ending == Ending::Killed(libc::SIGINT) {
                 signal::end_by(libc::SIGINT);
             }
-            let closing = self.closing.map(|closing| closing.line(ending));
+            // That it was killed, and for what, has just been said.
+            let crash = || summary.killed.is_none().then(|| messages::crash(ending))?;
+            let closing = self.closing.map(|closing| closing.line(ending)).or_else(crash);
             let lines =
                 seen.hints(ending).chain(self.withheld.lines(ending)).chain(seen.written()).chain(closing);
             lines.for_each(|line| violations.line(&line));

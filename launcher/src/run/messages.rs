@@ -26,10 +26,7 @@ impl Closing {
     pub fn line(&self, ending: Ending) -> String {
         let how = match ending {
             Ending::Exited(status) => format!("exited with {status}"),
-            Ending::Killed(signal) => match signal_name(signal) {
-                Some(name) => format!("was ended by {name}"),
-                None => format!("was ended by signal {signal}"),
-            },
+            Ending::Killed(signal) => was_ended_by(signal),
             Ending::Timeout => "was ended when it timed out".to_string(),
             Ending::Memory => "was ended for its memory".to_string(),
             Ending::Violation => "was ended for a violation".to_string(),
@@ -38,6 +35,24 @@ impl Closing {
         };
         let level = self.level;
         format!("the command {how} after {}, at level {level}", seconds(self.start.elapsed()))
+    }
+}
+
+fn was_ended_by(signal: i32) -> String {
+    match signal_name(signal) {
+        Some(name) => format!("was ended by {name}"),
+        None => format!("was ended by signal {signal}"),
+    }
+}
+
+/// Says that the command has crashed, as a shell says it of a command that it waits for.
+pub fn crash(ending: Ending) -> Option<String> {
+    use libc::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGKILL, SIGSEGV, SIGTRAP};
+    match ending {
+        Ending::Killed(signal @ (SIGABRT | SIGBUS | SIGFPE | SIGILL | SIGKILL | SIGSEGV | SIGTRAP)) => {
+            Some(format!("the command {}", was_ended_by(signal)))
+        }
+        _ => None,
     }
 }
 
