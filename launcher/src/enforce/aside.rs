@@ -47,9 +47,14 @@ fn names(name: &OsStr) -> impl Iterator<Item = OsString> {
 
 /// Renames an entry. Returns its new name.
 pub fn set_aside(directory: &Directory, name: &OsStr) -> Result<OsString, SyscallError> {
-    let is_taken = |name: &OsString| file::identity_of(directory.as_fd(), name, false).is_ok();
+    move_aside(directory, name, directory)
+}
+
+/// Puts an entry into another directory.
+fn move_aside(directory: &Directory, name: &OsStr, to: &Directory) -> Result<OsString, SyscallError> {
+    let is_taken = |name: &OsString| file::identity_of(to.as_fd(), name, false).is_ok();
     let free = names(name).find(|name| !is_taken(name)).unwrap_or_default();
-    directory.change(|| file::rename(directory.as_fd(), name, &free))?;
+    directory.change(|| to.change(|| file::rename_to(directory.as_fd(), name, to.as_fd(), &free)))?;
     Ok(free)
 }
 
@@ -57,6 +62,12 @@ pub fn set_aside(directory: &Directory, name: &OsStr) -> Result<OsString, Syscal
 pub fn set_aside_below(root: &Directory, place: &Path) -> Result<PathBuf, SyscallError> {
     let directory = root.place(place.parent().unwrap_or(Path::new("")))?;
     set_aside(&directory, place.file_name().unwrap_or_default()).map(|name| place.with_file_name(name))
+}
+
+/// Puts what is at a place below a directory into that directory, where its new name has no meaning.
+pub fn set_aside_above(root: &Directory, place: &Path) -> Result<PathBuf, SyscallError> {
+    let directory = root.place(place.parent().unwrap_or(Path::new("")))?;
+    move_aside(&directory, place.file_name().unwrap_or_default(), root).map(PathBuf::from)
 }
 
 /// Renames an entry, and leaves a placeholder link in its place, in one step where the file system can do that. It is

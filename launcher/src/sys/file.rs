@@ -169,7 +169,17 @@ pub fn link(file: BorrowedFd<'_>, directory: BorrowedFd<'_>, name: &OsStr) -> Re
 
 /// Puts one name in the place of another of the same directory.
 pub fn rename(directory: BorrowedFd<'_>, from: &OsStr, to: &OsStr) -> Result<(), SyscallError> {
-    rustix::fs::renameat(directory, from, directory, to).of("rename")
+    rename_to(directory, from, directory, to)
+}
+
+/// The same into another directory.
+pub fn rename_to(
+    directory: BorrowedFd<'_>,
+    from: &OsStr,
+    other: BorrowedFd<'_>,
+    to: &OsStr,
+) -> Result<(), SyscallError> {
+    rustix::fs::renameat(directory, from, other, to).of("rename")
 }
 
 /// Has two names of a directory stand for each other's file (RENAME_EXCHANGE, rename(2)). Not every file system can.

@@ -12,6 +12,7 @@
 
 pub mod home;
 mod index;
+mod links;
 mod made;
 mod mercurial;
 mod pointers;
@@ -31,11 +32,10 @@ use crate::plan::namespaces::placeholder::Watched;
 use crate::plan::namespaces::{CONFIG, Layout, Record, Repository};
 use crate::sys::beneath::{Directory, from_root};
 use crate::sys::path::is_there;
-use crate::sys::within::is_below;
 use crate::sys::{SyscallError, plain, process, timer};
 use crate::text::shown;
 use pointers::Kind;
-use recorded::Looked;
+use recorded::{Looked, known};
 use remotes::{Followed, MOST_REMOTES};
 use replaced::Kept;
 use repository::{Before, Judged, Known, MayPush, Times};
@@ -111,7 +111,10 @@ struct Look {
 impl Look {
     /// Puts something aside, and tells where that fails. `path` is its whole path.
     fn put_aside(&mut self, below: &Directory, place: &Path, path: &Path) -> Option<PathBuf> {
-        let aside = set_aside_below(below, place);
+        self.tell_failure(path, set_aside_below(below, place))
+    }
+
+    fn tell_failure(&mut self, path: &Path, aside: Result<PathBuf, SyscallError>) -> Option<PathBuf> {
         let failed =
             |failed| self.outcome.failures.push(format!("cannot put aside '{}': {failed}", shown(path)));
         aside.map_err(failed).ok()
@@ -262,6 +265,7 @@ impl Aftermath {
                 if !is_worktree {
                     self.look_at_indexes(place, look);
                     self.look_at_states(place, look);
+                    self.look_at_links(place, look);
                     self.look_at_remotes(place, look);
                 }
             }
@@ -443,17 +447,4 @@ fn absent(workspace: &Path) -> Vec<&'static Path> {
     let all = [(".git", ".git"), (".hg", ".hg"), ("", "HEAD")];
     let missing = all.into_iter().filter(|(_, name)| !is_there(&workspace.join(name)));
     missing.map(|(place, _)| Path::new(place)).collect()
-}
-
-/// The repositories that are known, as far as no mount holds their configurations. The workspace's own may be elsewhere
-/// in it: its `.git` may be a link.
-fn known(workspace: &Path, record: &Record, layout: Option<&Layout>) -> BTreeMap<PathBuf, Before> {
-    let own = || {
-        let git = workspace.join(".git");
-        let led = git.canonicalize().ok().filter(|led| *led != git && is_below(led, workspace));
-        [Some(git), led, Some(workspace.to_path_buf())].into_iter().flatten()
-    };
-    let all = || own().chain(record.repositories.iter().cloned()).collect();
-    let all = layout.map_or_else(all, |layout| layout.lacking.clone());
-    all.into_iter().filter_map(|path| Some((path.clone(), Before::of(&path)?))).collect()
 }

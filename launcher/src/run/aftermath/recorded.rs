@@ -1,16 +1,16 @@
 //! The repositories that are recorded, and what a look has seen of them.
 
 use super::index::Indexes;
-use super::repository::New;
+use super::repository::{Before, New};
 use super::told::RECORDED;
 use super::{Aftermath, Look};
-use crate::plan::namespaces::Record;
+use crate::plan::namespaces::{Layout, Record};
 use crate::sys::beneath::Directory;
 use crate::sys::path::says_missing;
 use crate::sys::within::is_below;
 use crate::sys::{file, process};
 use sbx_client::report::{Finding, FindingKind};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
@@ -86,7 +86,12 @@ impl Aftermath {
     /// been killed.
     pub(super) fn new_of_git(&self, path: &Path, own: &Directory) -> New {
         // In memory, what is written through a mapping changes no time.
-        if self.known.get(path).is_some_and(|before| !before.is_it(own)) || own.is_in_memory() {
+        if own.is_in_memory() { New::All } else { self.new_entries(path, own) }
+    }
+
+    /// The same of what is no file.
+    pub(super) fn new_entries(&self, path: &Path, own: &Directory) -> New {
+        if self.known.get(path).is_some_and(|before| !before.is_it(own)) {
             return New::All;
         }
         New::Since(match self.record.looked.filter(|_| self.is_known(path)) {
@@ -152,4 +157,17 @@ impl Aftermath {
         let written = file::replace(directory.as_fd(), name, &Record::text(since, &all), 0o600);
         written.map(|()| true).map_err(|failed| failed.cause)
     }
+}
+
+/// The repositories that are known, as far as no mount holds their configurations. The workspace's own may be elsewhere
+/// in it: its `.git` may be a link.
+pub fn known(workspace: &Path, record: &Record, layout: Option<&Layout>) -> BTreeMap<PathBuf, Before> {
+    let own = || {
+        let git = workspace.join(".git");
+        let led = git.canonicalize().ok().filter(|led| *led != git && is_below(led, workspace));
+        [Some(git), led, Some(workspace.to_path_buf())].into_iter().flatten()
+    };
+    let all = || own().chain(record.repositories.iter().cloned()).collect();
+    let all = layout.map_or_else(all, |layout| layout.lacking.clone());
+    all.into_iter().filter_map(|path| Some((path.clone(), Before::of(&path)?))).collect()
 }

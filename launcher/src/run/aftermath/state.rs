@@ -13,7 +13,6 @@ use crate::sys::SyscallError;
 use crate::sys::beneath::{Directory, Entry, LISTING};
 use crate::sys::file::{self, Identity};
 use crate::sys::within::is_within;
-use crate::text::shown;
 use sbx_client::report::{Finding, FindingKind};
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
@@ -24,49 +23,9 @@ use std::path::{Path, PathBuf};
 const LONGEST: u64 = 1 << 20;
 /// What more there is in one directory is taken with the directory.
 const FEW: usize = 16;
-/// More links in git's own directory are only counted.
-const MOST_LINKS: usize = 4096;
-/// What git writes in its own directory, as long as it is no name of a branch that somebody made up.
-const WRITTEN: [&str; 30] = [
-    "AUTO_MERGE",
-    "BISECT_ANCESTORS_OK",
-    "BISECT_EXPECTED_REV",
-    "BISECT_FIRST_PARENT",
-    "BISECT_HEAD",
-    "BISECT_LOG",
-    "BISECT_NAMES",
-    "BISECT_RUN",
-    "BISECT_START",
-    "BISECT_TERMS",
-    "CHERRY_PICK_HEAD",
-    "COMMIT_EDITMSG",
-    "EDIT_DESCRIPTION",
-    "FETCH_HEAD",
-    "GITGUI_EDITMSG",
-    "GITGUI_MSG",
-    "MERGE_AUTOSTASH",
-    "MERGE_HEAD",
-    "MERGE_MODE",
-    "MERGE_MSG",
-    "MERGE_RR",
-    "NOTES_EDITMSG",
-    "NOTES_MERGE_PARTIAL",
-    "NOTES_MERGE_REF",
-    "NOTES_MERGE_WORKTREE",
-    "ORIG_HEAD",
-    "REBASE_HEAD",
-    "REVERT_HEAD",
-    "SQUASH_MSG",
-    "TAG_EDITMSG",
-];
 /// The conflicts of a merge: a name and a path each. git reads the files, and keeps copies of them in the second.
 const CONFLICTS: &str = "MERGE_RR";
 const RESOLUTIONS: &str = "rr-cache";
-/// The logs of refs.
-const LOGS: &str = "logs";
-/// More directories of them are not looked into.
-const MOST_LOGS: usize = 4096;
-
 /// Directories of states, and the files in them that consist of numbers and names of objects.
 const STATES: [(&str, &[&str]); 3] = [
     (
@@ -97,15 +56,8 @@ impl Aftermath {
         // One that cannot be opened is told of elsewhere.
         let Ok(own) = self.root.below(place) else { return };
         let path = self.workspace.join(place);
-        let Scan { odd, has_more, .. } =
-            find(&own, &path, self.new_of_git(&path, &own), &|path| self.shows(path));
-        if has_more {
-            look.outcome.failures.push(format!(
-                "cannot put aside all links that git would follow in '{}': there are too many",
-                shown(&path)
-            ));
-        }
-        self.put_states_aside(&own, &path, odd, look);
+        let odd = find(&own, &path, self.new_of_git(&path, &own), &|path| self.shows(path));
+        self.put_states_aside(&own, &path, &odd, look);
     }
 
     /// The same of conflicts in a working tree that leads to a repository: any file `.git` makes one.
@@ -113,7 +65,7 @@ impl Aftermath {
         let Ok(own) = self.root.below(place) else { return };
         let tree = entry.parent().map(|tree| self.workspace.join(tree));
         if !are_own(&own, New::All, tree, &|path| self.shows(path)) {
-            self.put_states_aside(&own, &self.workspace.join(place), vec![CONFLICTS.into()], look);
+            self.put_states_aside(&own, &self.workspace.join(place), &[CONFLICTS.into()], look);
         }
     }
 
@@ -126,33 +78,41 @@ impl Aftermath {
         is_within(path, &self.workspace) && !is_denied()
     }
 
-    fn put_states_aside(&self, own: &Directory, path: &Path, odd: Vec<PathBuf>, look: &mut Look) {
+    fn put_states_aside(&self, own: &Directory, path: &Path, odd: &[PathBuf], look: &mut Look) {
         let put_aside: Vec<PathBuf> =
             odd.iter().filter_map(|name| look.put_aside(own, name, &path.join(name))).collect();
-        if !odd.is_empty() {
-            let named =
-                |paths: &[PathBuf]| paths.iter().take(MOST_NAMED).map(|path| path.as_path().into()).collect();
-            look.outcome.findings.push(Finding {
-                path: path.into(),
-                kind: FindingKind::StateChanged,
-                names: named(&odd),
-                put_aside: named(&put_aside),
-            });
+        look.found_states(path, odd, &put_aside);
+    }
+}
+
+impl Look {
+    /// Adds what git never writes in a repository, and where that is now.
+    pub(super) fn found_states(&mut self, path: &Path, odd: &[PathBuf], put_aside: &[PathBuf]) {
+        if odd.is_empty() {
+            return;
         }
+        let named =
+            |paths: &[PathBuf]| paths.iter().take(MOST_NAMED).map(|path| path.as_path().into()).collect();
+        self.outcome.findings.push(Finding {
+            path: path.into(),
+            kind: FindingKind::StateChanged,
+            names: named(odd),
+            put_aside: named(put_aside),
+        });
     }
 }
 
 /// What git never writes of the states of a repository and its linked worktrees, by paths from there. Links count that
 /// are new.
-fn find<'s>(own: &Directory, path: &Path, new: New, shows: &'s dyn Fn(&Path) -> bool) -> Scan<'s> {
-    let mut scan = Scan { shows, odd: Vec::new(), has_more: false };
+fn find(own: &Directory, path: &Path, new: New, shows: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
+    let mut scan = Scan { shows, odd: Vec::new() };
     scan.look_into(own, new, Path::new(""), path);
     for (place, worktree, new) in linked(own, new) {
         scan.look_into(&worktree, new, &place, &path.join(&place));
     }
     scan.odd.sort();
     scan.odd.dedup();
-    scan
+    scan.odd
 }
 
 /// A look under way.
@@ -160,8 +120,6 @@ struct Scan<'s> {
     /// Whether the command could read a file.
     shows: &'s dyn Fn(&Path) -> bool,
     odd: Vec<PathBuf>,
-    /// Whether there are more links.
-    has_more: bool,
 }
 
 /// What is odd in a directory: the directory itself where that is much, for git makes nothing odd there.
@@ -185,52 +143,8 @@ impl Scan<'_> {
             self.take(place.join(state), in_state(own, state, of_objects));
         }
         self.take(place.join(RESOLUTIONS), in_resolutions(own, new));
-        let logs = self.in_logs(own, new);
-        self.take(place.join(LOGS), logs);
         let are_own = are_own(own, new, tree_of(path), self.shows);
         self.odd.extend((!are_own).then(|| place.join(CONFLICTS)));
-        // Whatever else there is, those are found that git writes by.
-        let known = WRITTEN.iter().map(OsStr::new).filter(|name| is_link(own, name) && new.is(own, name));
-        let mut links: Vec<PathBuf> = known.map(|name| place.join(name)).collect();
-        // One that cannot be listed is told of elsewhere.
-        let _ = own.each_entry(&mut Vec::with_capacity(LISTING), |name, entry| {
-            let is_known = WRITTEN.iter().any(|known| name == *known);
-            if entry == Entry::Link && !is_known && is_pseudo(name) && new.is(own, name) {
-                self.has_more |= links.len() == MOST_LINKS;
-                links.extend((links.len() < MOST_LINKS).then(|| place.join(name)));
-            }
-        });
-        self.odd.extend(links);
-    }
-
-    /// git appends to them whoever commits and the names of branches, which a command chooses. By a link it would write
-    /// that into another file.
-    fn in_logs(&mut self, own: &Directory, new: New) -> Option<Strays> {
-        let name = OsStr::new(LOGS);
-        let logs = match opened(own, name)? {
-            Ok(logs) => logs,
-            Err(_) => return new.is(own, name).then_some(Strays { are_many: true, ..Strays::default() }),
-        };
-        let mut odd = Strays::default();
-        let mut rest = vec![(PathBuf::new(), new.within(own, name))];
-        let mut count = 0;
-        while let Some((place, new)) = rest.pop() {
-            count += 1;
-            if count > MOST_LOGS {
-                self.has_more = true;
-                break;
-            }
-            let here = if place.as_os_str().is_empty() { Path::new(".") } else { &place };
-            // What is closed, is closed to git outside as well.
-            let Ok(directory) = logs.below(here) else { continue };
-            let listed = directory.each_entry(&mut Vec::with_capacity(LISTING), |name, entry| match entry {
-                Entry::Link if new.is(&directory, name) => odd.add(place.join(name)),
-                Entry::Directory => rest.push((place.join(name), new.within(&directory, name))),
-                _ => {}
-            });
-            self.has_more |= listed.is_err();
-        }
-        Some(odd)
     }
 
     fn take(&mut self, at: PathBuf, odd: Option<Strays>) {
@@ -323,12 +237,6 @@ fn is_link(directory: &Directory, name: &OsStr) -> bool {
     identity(directory, name).is_some_and(Identity::is_link)
 }
 
-/// Whether a name is one of those that git gives to what it goes on with, and to messages: `MERGE_MSG`, `FETCH_HEAD`.
-/// git itself has made a link of `HEAD`.
-fn is_pseudo(name: &OsStr) -> bool {
-    name != "HEAD" && name.as_bytes().iter().all(|byte| matches!(byte, b'A'..=b'Z' | b'_'))
-}
-
 /// Whether there are only numbers and names of objects in a text.
 fn is_hex(text: &[u8]) -> bool {
     text.iter().all(|byte| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace())
@@ -405,8 +313,5 @@ mod tests {
     fn states_have_names_and_numbers_of_their_own() {
         assert!(is_hex(b"12\n") && is_hex(b"") && is_hex(b"1a2b 3c4d\n5e6f 7a8b\n"));
         assert!(!is_hex(b"$(x)") && !is_hex(b"--output=x 1a2b") && !is_hex(b"1\0"));
-        assert!(
-            is_pseudo("MERGE_MSG".as_ref()) && !is_pseudo("HEAD".as_ref()) && !is_pseudo("index".as_ref())
-        );
     }
 }
