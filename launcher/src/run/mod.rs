@@ -159,7 +159,7 @@ fn attempt(
     if let Some(reporter) = &mut reporter {
         reporter.planned(&mut plan);
     }
-    let (violations, closing) = voice(&plan, request, said);
+    let (violations, closing) = voice(&plan, request, host, said);
     // The environment and memory of this process hold secrets, which the command could read otherwise.
     privilege::undumpable().map_err(cannot("protect the supervisor's memory"))?;
     let closed = closed.to_vec();
@@ -182,7 +182,12 @@ fn settle_home(plan: &Plan, resources: &Resources) -> Result<(), Refusal> {
 }
 
 /// Says what there is to say before the start, but for what has been `said`. Returns who goes on saying things.
-fn voice(plan: &Plan, request: &Request, said: &mut Vec<String>) -> (Violations, Option<Closing>) {
+fn voice(
+    plan: &Plan,
+    request: &Request,
+    host: &Host,
+    said: &mut Vec<String>,
+) -> (Violations, Option<Closing>) {
     let violations = Violations::new(match plan.loudness {
         Loudness::Quiet => Show::Nothing,
         Loudness::Normal | Loudness::Verbose if request.explain => Show::Groups,
@@ -197,7 +202,8 @@ fn voice(plan: &Plan, request: &Request, said: &mut Vec<String>) -> (Violations,
     }
     let closing = (plan.loudness == Loudness::Verbose).then(|| {
         violations.line(&messages::banner(plan));
-        messages::unused_profile(plan, request).iter().for_each(|line| violations.line(line));
+        let more = [messages::unused_profile(plan, request), withheld::all(plan, host)];
+        more.iter().flatten().for_each(|line| violations.line(line));
         Closing::new(plan)
     });
     (violations, closing)

@@ -1,4 +1,4 @@
-//! Variables that a failing command's words name, and that do not pass.
+//! Variables that do not pass, and that a failing command's words name.
 //!
 //! Nothing is refused there: a program that asks for a variable looks into its own memory, and finds none. Most
 //! programs copy their environment, so not even a library before libc would see them ask. But where a command that
@@ -8,6 +8,7 @@ use crate::host::Host;
 use crate::plan::Plan;
 use crate::plan::environment::is_kept_back;
 use crate::supervise::Ending;
+use crate::text::escape;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -16,6 +17,8 @@ use std::os::unix::ffi::OsStrExt;
 const WORDS: usize = 64;
 const BYTES: usize = 1 << 16;
 const MOST: usize = 3;
+/// And where all are wanted.
+const MOST_LISTED: usize = 20;
 /// Shorter names are words of any language.
 const SHORTEST: usize = 3;
 
@@ -30,19 +33,12 @@ impl Withheld {
             let bytes = word.as_bytes().get(..BYTES.min(word.len())).unwrap_or_default();
             named.extend(names(bytes));
         }
-        let passes = |name: &OsStr| {
-            let of_entry = |entry: &OsString| {
-                entry.as_bytes().strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b"="))
-            };
-            plan.environment.iter().any(of_entry)
-        };
         let is_warned = |name: &OsStr| {
             let name = name.to_string_lossy();
             plan.warnings.iter().any(|warning| warning.contains(&*name))
         };
-        let withheld = host.environment.iter().map(|(name, _)| name).filter(|name| {
-            !name.is_empty() && named.contains(name.as_bytes()) && !passes(name) && !is_warned(name)
-        });
+        let withheld =
+            not_passed(plan, host).filter(|name| named.contains(name.as_bytes()) && !is_warned(name));
         Withheld(withheld.cloned().collect())
     }
 
@@ -61,6 +57,34 @@ impl Withheld {
             })
             .collect()
     }
+}
+
+/// The variables of this process that the run does not get.
+fn not_passed<'h>(plan: &Plan, host: &'h Host) -> impl Iterator<Item = &'h OsString> {
+    let passes = |name: &OsStr| {
+        let of_entry = |entry: &OsString| {
+            entry.as_bytes().strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b"="))
+        };
+        plan.environment.iter().any(of_entry)
+    };
+    // A shell sets `_` for each command, and some are for sbx.
+    let is_of_command =
+        |name: &OsStr| !matches!(name.as_bytes(), b"" | b"_") && !name.as_bytes().starts_with(b"SBX_");
+    let names = host.environment.iter().map(|(name, _)| name);
+    names.filter(move |name| is_of_command(name) && !passes(name))
+}
+
+/// Names the variables that the run does not get, for somebody who wants to know all.
+pub fn all(plan: &Plan, host: &Host) -> Option<String> {
+    let names: BTreeSet<&OsString> = not_passed(plan, host).collect();
+    let named = names.iter().take(MOST_LISTED).map(|name| escape(name.as_bytes(), 60));
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = match names.len().saturating_sub(MOST_LISTED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!names.is_empty())
+        .then(|| format!("variables that are not passed on: {named}{more}; --env NAME passes one on"))
 }
 
 /// The words of a text that look like names of variables, and are given no value there.

@@ -288,7 +288,9 @@ fn what_is_written_for_people_is_told() {
         let world = World::new(user);
         let run = |script: &str| world.sbx(["run", "--", "sh", "-c", script]).run().success();
         let told = run("mkdir ~/letters; echo x > ~/letters/one; echo x > ~/letter; echo x > ~/.hidden");
-        told.says("written to the run's own home, and not to yours: 'letter', 'letters/one'");
+        told.says("not to yours: 'letter', 'letters/one' ('sbx home show' says where that is)");
+        let gone = world.sbx(["run", "--home", "temporary", "--", "sh", "-c", "echo x > ~/letter"]).run();
+        gone.success().says("not to yours: 'letter' (it is gone now)");
         let tools = "mkdir -p ~/.cache/x ~/go/pkg/mod; echo x > ~/.cache/x/y; echo x > ~/go/pkg/mod/z";
         run(tools).silent();
         run("cat ~/letter > out").silent();

@@ -104,6 +104,16 @@ fn nothing_is_printed_unless_asked_for_or_refused() {
             assert!(lines[1].starts_with("sbx: the command exited with 3 after "), "{lines:?}");
             assert!(lines[1].contains(" s, at level "), "{lines:?}");
         }
+        let out = world
+            .sbx(["run", "-v", "--", "true"])
+            .env("PORT", "3000")
+            .env("A_TOKEN", "secret")
+            .run()
+            .success();
+        assert!(
+            out.sbx_lines()[1].contains("not passed on: A_TOKEN, PORT; --env NAME passes one on"),
+            "{out}"
+        );
         let words = ["run", "-v", "-p", "no-exec", "--", "sh", "-c", "kill -9 $$"];
         let out = world.sbx(words).run().exited(137);
         assert!(out.sbx_lines()[1].contains("was ended by SIGKILL"), "{out}");

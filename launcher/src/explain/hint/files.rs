@@ -5,7 +5,7 @@ use crate::explain::hint::{CHANGES, Explainer, Hint, Reason, Rule, place};
 use crate::explain::sensitive::secrets_at;
 use crate::plan::commands::{Obstacle, Place};
 use crate::sys::path::{self, is_of_process};
-use crate::sys::within::is_within;
+use crate::sys::within::{is_below, is_within};
 use std::path::{Path, PathBuf};
 
 impl Explainer {
@@ -97,12 +97,25 @@ impl Explainer {
         // Of all that is refused below one that is protected, one line is told.
         let kept = layout.keeper(path).map_or(path, PathBuf::as_path);
         let is_above = kept == path && layout.pins.contains(path);
-        let what = format!(
-            "protects {}{}, which something outside could execute or trust later; run this command outside",
-            if is_above { "what is in " } else { "" },
-            place::quoted(kept),
-        );
+        let what = match self.other_repository(kept).filter(|_| access.contains(Access::REMOVE)) {
+            Some(top) => format!(
+                "protects what git executes in {}; to remove that repository, run rm -rf {0} outside",
+                place::quoted(top)
+            ),
+            None => format!(
+                "protects {}{}, which something outside could execute or trust later; run this command outside",
+                if is_above { "what is in " } else { "" },
+                place::quoted(kept),
+            ),
+        };
         Some(Reason::of(self.rule(&what, "paths.protect"), None))
+    }
+
+    /// The working tree of the repository that a path is in, if that is another one than the workspace's.
+    fn other_repository<'p>(&self, path: &'p Path) -> Option<&'p Path> {
+        let top = path.ancestors().find(|above| above.ends_with(".git"))?.parent()?;
+        let is_below = |workspace: &PathBuf| is_below(top, workspace);
+        self.workspace.as_ref().is_some_and(is_below).then_some(top)
     }
 
     /// The rule that denies a path. Without mounts, what leads to a denied path is closed too.

@@ -13,6 +13,8 @@ use crate::profile::{PathEntry, Variables};
 use crate::sys::access::{self, Permission};
 use crate::sys::path::canonical;
 use crate::text::shown;
+use sbx_policy::calls::Call;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// One of the things that can be wanted.
@@ -75,7 +77,7 @@ pub fn answer(about: Subject<'_>, path: &Path, wanted: Wanted) -> Result<Answer,
         answer.depends.push(whose);
     }
     if !exists {
-        answer.notes.push(NOTHING.to_string());
+        answer.notes.push(nothing(&place));
     }
     if answer.verdict == Verdict::Allowed && wanted.write && exists {
         let held = plan.namespaces.as_ref().is_ok_and(|layout| layout.only_holds(&place));
@@ -86,8 +88,13 @@ pub fn answer(about: Subject<'_>, path: &Path, wanted: Wanted) -> Result<Answer,
     Ok(answer)
 }
 
-/// What is said of a path with nothing there.
-const NOTHING: &str = "there is nothing of this name now";
+/// What is said of a path with nothing there: another question may be meant.
+fn nothing(place: &Path) -> String {
+    let name = place.file_name().unwrap_or_default();
+    let call = Call::named(name.as_bytes()).map(Call::name);
+    let other = call.map(|call| format!("; about the system call, ask sbx why --call {call}"));
+    format!("there is nothing of this name now{}", other.unwrap_or_default())
+}
 
 /// That the kernel refuses it to this user anyway.
 fn of_user(place: &Path, want: &Want) -> Option<String> {
@@ -104,7 +111,7 @@ fn without_rules(about: Subject<'_>, place: &Path, exists: bool, wanted: Wanted)
     let mut answer = Answer::of(Verdict::Allowed, "without Landlock files are not restricted");
     let wants = wants(wanted, exists);
     answer.notes = wants.iter().filter(|_| exists).filter_map(|want| of_user(place, want)).collect();
-    answer.notes.extend((!exists).then(|| NOTHING.to_string()));
+    answer.notes.extend((!exists).then(|| nothing(place)));
     Ok(answer)
 }
 

@@ -86,6 +86,8 @@ pub struct Written {
     pub paths: BTreeSet<PathBuf>,
     /// There is more, or it was too much to look at.
     pub more: bool,
+    /// Whether the home is there after the run.
+    lasts: bool,
 }
 
 impl Written {
@@ -104,7 +106,7 @@ impl Written {
                 search.tell(name.to_path_buf());
             }
         }
-        search.written
+        Written { lasts: before.home.lasts, ..search.written }
     }
 
     /// In words, for a line.
@@ -116,7 +118,8 @@ impl Written {
         if self.more {
             names.push("more".to_string());
         }
-        Some(format!("written to the run's own home, and not to yours: {}", names.join(", ")))
+        let now = if self.lasts { "('sbx home show' says where that is)" } else { "(it is gone now)" };
+        Some(format!("written to the run's own home, and not to yours: {} {now}", names.join(", ")))
     }
 }
 
@@ -241,6 +244,7 @@ mod tests {
         };
         before.stores.push(store);
         let written = Written::since(&before);
-        assert!(written.line().unwrap().ends_with("'.cache/x', '.npm', 'a/b', 'link', 'top'"), "{written:?}");
+        let names = "to yours: '.cache/x', '.npm', 'a/b', 'link', 'top' (";
+        assert!(written.line().unwrap().contains(names), "{written:?}");
     }
 }

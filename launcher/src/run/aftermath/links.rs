@@ -1,6 +1,6 @@
 //! New links in git's own directories. git outside would write through them, into files of the user's that a command
-//! cannot change: names of branches, of people and of times, which a command chooses (`packed-refs`, `info/refs`, logs),
-//! and whatever else it keeps there (`gc.pid`, messages). git itself makes no link but those that stand for a ref.
+//! cannot change: names of branches and of people, which a command chooses (`packed-refs`, `info/refs`, logs), and
+//! whatever else it keeps there (`gc.pid`, messages). git itself makes no link but those that stand for a ref.
 
 use super::repository::{New, linked};
 use super::{Aftermath, Look};

@@ -181,7 +181,7 @@ impl Waiting<'_> {
         if let Some(reporter) = reporter {
             reporter.planned(&mut plan);
         }
-        let (violations, closing) = voice(&plan, &request, &mut Vec::new());
+        let (violations, closing) = voice(&plan, &request, &host, &mut Vec::new());
         if closing.is_some() {
             violations.line(messages::warm(lasted));
         }

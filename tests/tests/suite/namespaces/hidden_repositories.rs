@@ -155,3 +155,23 @@ fn what_mercurial_executes_of_a_repository_of_the_commands_own_is_put_aside() {
         assert_eq!(world.read("b/.hg/hgrc").as_deref(), Some(plain));
     });
 }
+
+/// Such as a build fetches: part by part it cannot go, and one line says what can be done.
+#[test]
+fn the_removal_of_a_repository_below_says_what_can_be_done() {
+    in_repositories(|world| {
+        shell(world, &[], "git init -q build/dep").run().success();
+        let dep = world.path("build/dep");
+        let cure = format!(
+            "protects what git executes in {0}; to remove that repository, run rm -rf {0} outside",
+            dep.display()
+        );
+        let out = shell(world, &[], "rm -rf build").run().failed();
+        assert_eq!(out.err().matches(&cure).count(), 1, "{out}");
+        assert!(dep.join(".git/config").exists());
+        plain(world, &format!("rm -rf {}", dep.display()));
+        shell(world, &[], "rm -rf build").run().success().silent();
+        // What the workspace's own repository executes is changed by hand.
+        shell(world, &[], "rm -r .git/hooks").run().failed().says("run this command outside");
+    });
+}
