@@ -597,6 +597,8 @@ MUTANTS = [
      'signal::dispose(libc::SIGXFSZ, Disposition::Ignore).map_err(cannot("ignore SIGXFSZ"))?;', "", ["report::", "report_places::"]),
     ("first-line-leads", "launcher/src/plan/home/programs.rs", "led.push(way.real);", "let _ = way.real;",
      ["home_programs::a_script_of_another_workspace_opens_nothing_outside_of_it"]),
+    ("first-of-each-call", "launcher/src/supervise/violation.rs", "!self.told.contains(call) &&", "false &&",
+     ["lib:violation::sum::tests::no_number_of_calls_hides_another_one"]),
     ("links-of-git", "launcher/src/run/aftermath/links.rs", "Entry::Link if new.is(", "Entry::Link if false && new.is(",
      ["namespaces::states::git_writes_through_no_link_of_the_command"]),
     ("links-for-refs", "launcher/src/run/aftermath/links.rs", "&& !is_left(directory, name, place)", "",

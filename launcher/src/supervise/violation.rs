@@ -1,5 +1,7 @@
 //! Violations, counted: one line on stderr for each distinct one, and a sum at the end.
 
+mod sum;
+
 pub use sbx_client::report::{Confidence, Fate, ViolationKind as Kind};
 
 use crate::explain::caller::Caller;
@@ -9,23 +11,19 @@ use crate::explain::total::{Refused, Sameness, Total};
 use crate::supervise::stderr::Stderr;
 use crate::sys::process::Pid;
 use crate::text::{escape, wants_colours};
+use sbx_policy::calls::Call;
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::os::fd::RawFd;
 use std::rc::Rc;
 
-/// How many distinct violations are remembered. A command can make up any number of different arguments;
-/// what goes beyond is counted together.
+/// How many distinct violations are remembered. A command can make up any number of different arguments; what goes
+/// beyond is counted by its call. The first violation of a call is remembered in any case, so that none hides another.
 const MOST: usize = 1024;
-/// How many lines are written while the command runs, for the same reason.
+/// How many lines are written while the command runs, for the same reason, with the same exception.
 const MOST_LINES: usize = 200;
-/// How many lines the sum at the end has.
-const MOST_SUMS: usize = 5;
-/// How many processes a line of the sum names.
-const MOST_NAMES: usize = 3;
-
 /// One refused or noted call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Violation {
@@ -96,6 +94,14 @@ pub struct Record<'a> {
     pub count: u64,
 }
 
+/// What shares a line.
+struct Line {
+    /// Places in `order`.
+    members: Vec<usize>,
+    /// Whether it was written.
+    is_said: bool,
+}
+
 /// All violations of a run.
 pub struct Violations {
     show: Show,
@@ -103,10 +109,12 @@ pub struct Violations {
     shows_all: bool,
     seen: HashMap<Rc<Key>, u64>,
     order: Vec<(Rc<Key>, Pid)>,
-    /// How many violations there were beyond those in `order`.
-    unremembered: u64,
-    /// What shares a line, by places in `order`, in the order of the lines.
-    lines: Vec<Vec<usize>>,
+    /// How many violations of each call there were beyond those in `order`.
+    unremembered: BTreeMap<String, u64>,
+    /// The calls of which something was told.
+    told: HashSet<String>,
+    /// In the order in which they are written.
+    lines: Vec<Line>,
     /// The place in `lines` of each group.
     groups: HashMap<Sameness, usize>,
     prefix: &'static str,
@@ -119,10 +127,10 @@ impl Violations {
         let colour = show != Show::Nothing && wants_colours(&std::io::stderr());
         let prefix = if colour { "\x1b[1;31msbx:\x1b[0m" } else { "sbx:" };
         let stderr = RefCell::default();
-        let (seen, order) = (HashMap::new(), Vec::new());
+        let (seen, order, told) = (HashMap::new(), Vec::new(), HashSet::new());
         let (lines, groups) = (Vec::new(), HashMap::new());
-        let (shows_all, unremembered) = (false, 0);
-        Violations { show, shows_all, seen, order, unremembered, lines, groups, prefix, stderr }
+        let (shows_all, unremembered) = (false, BTreeMap::new());
+        Violations { show, shows_all, seen, order, unremembered, told, lines, groups, prefix, stderr }
     }
 
     /// Shows also what the sandbox is not to blame for.
@@ -146,10 +154,13 @@ impl Violations {
     /// The same, of a process that is gone.
     pub fn tell_of(&mut self, violation: Violation, name: &[u8], process: Pid) {
         let key = (violation, name.to_vec());
-        match self.seen.get_mut(&key) {
-            Some(count) => *count += 1,
-            None if self.order.len() >= MOST => self.unremembered += 1,
-            None => {
+        if let Some(count) = self.seen.get_mut(&key) {
+            *count += 1;
+            return;
+        }
+        match self.order.len() < MOST || self.is_first_of_call(&key.0) {
+            false => *self.unremembered.entry(key.0.call).or_default() += 1,
+            true => {
                 if self.tells(&key.0) {
                     self.join(&key.0, name, process);
                 }
@@ -158,6 +169,12 @@ impl Violations {
                 self.seen.insert(key, 1);
             }
         }
+    }
+
+    /// Whether it is the first of a call that people are told of. A command can make up numbers, but no names.
+    fn is_first_of_call(&self, violation: &Violation) -> bool {
+        let call = &violation.call;
+        self.tells(violation) && !self.told.contains(call) && Call::named(call.as_bytes()).is_some()
     }
 
     /// Whether a refusal with these arguments was observed in a program of this name, of whatever call, and no call
@@ -191,15 +208,17 @@ impl Violations {
         let refused = violation.refused();
         if self.show == Show::Groups || refused.is_of_many() {
             let line = *self.groups.entry(refused.sameness()).or_insert(next);
-            if let Some(members) = self.lines.get_mut(line) {
-                members.push(place);
+            if let Some(line) = self.lines.get_mut(line) {
+                line.members.push(place);
                 return;
             }
         }
-        if next < MOST_LINES {
+        let is_said = next < MOST_LINES || self.is_first_of_call(violation);
+        if is_said {
             self.line(&told(violation, name, process));
         }
-        self.lines.push(vec![place]);
+        self.told.insert(violation.call.clone());
+        self.lines.push(Line { members: vec![place], is_said });
     }
 
     /// Writes any other line, with the same prefix.
@@ -246,56 +265,8 @@ impl Violations {
             total.add(&violation.refused());
         }
         if total.count() > 1 {
-            self.line(&total.line(self.unremembered > 0));
+            self.line(&total.line(!self.unremembered.is_empty()));
         }
-    }
-
-    /// The lines of the sum: the most frequent violations first, and one line for the others.
-    fn sums(&self) -> Vec<String> {
-        let (said, unsaid) = self.lines.split_at(self.lines.len().min(MOST_LINES));
-        let mut repeated: Vec<(u64, &[usize])> =
-            said.iter().map(|line| (self.times(line), &line[..])).filter(|(count, _)| *count > 1).collect();
-        // Stable: equals stay in the order in which they happened.
-        repeated.sort_by_key(|(count, _)| std::cmp::Reverse(*count));
-        let (first, others) = repeated.split_at(repeated.len().min(MOST_SUMS));
-        let mut lines: Vec<String> =
-            first.iter().filter_map(|(count, line)| self.sum(*count, line)).collect();
-        if !others.is_empty() {
-            let times: u64 = others.iter().map(|(count, _)| count).sum();
-            lines.push(format!("and {} more, {times} times in all", others.len()));
-        }
-        let unsaid = unsaid.iter().map(|line| self.times(line)).sum::<u64>() + self.unremembered;
-        if unsaid > 0 {
-            lines.push(format!("and {unsaid} more violations with other arguments, which are not listed"));
-        }
-        lines
-    }
-
-    /// How often what shares a line happened.
-    fn times(&self, line: &[usize]) -> u64 {
-        line.iter().filter_map(|place| self.order.get(*place)).map(|(key, _)| self.count(key)).sum()
-    }
-
-    /// How often it was, in which processes.
-    fn sum(&self, count: u64, line: &[usize]) -> Option<String> {
-        let keys: Vec<&Key> = line.iter().filter_map(|place| Some(&*self.order.get(*place)?.0)).collect();
-        let first = &keys.first()?.0;
-        let mut names: Vec<&[u8]> = Vec::new();
-        for (_, name) in &keys {
-            if !names.contains(&&name[..]) {
-                names.push(name);
-            }
-        }
-        let mut named: Vec<String> = names.iter().take(MOST_NAMES).map(|name| escape(name, 32)).collect();
-        named.extend((names.len() > MOST_NAMES).then(|| format!("{} more", names.len() - MOST_NAMES)));
-        let named = match named.split_last() {
-            Some((last, [])) => last.clone(),
-            Some((last, others)) => format!("{} and {last}", others.join(", ")),
-            None => String::new(),
-        };
-        let is_one = keys.iter().all(|(violation, _)| violation.path == first.path);
-        let times = if is_one { format!("{count} times") } else { format!("and {} more", count - 1) };
-        Some(format!("{} {times} in {named}", act(first)))
     }
 
     fn count(&self, key: &Key) -> u64 {
@@ -317,7 +288,7 @@ impl Violations {
 
     /// How many violations are in no record.
     pub fn unlisted(&self) -> u64 {
-        self.unremembered
+        self.unremembered.values().sum()
     }
 }
 
@@ -348,71 +319,5 @@ fn act(Violation { fate, call, arguments, .. }: &Violation) -> String {
     match &**call {
         "wait4" => "the kernel ended a child".to_string(),
         _ => format!("{} {call}({arguments})", verb(*fate)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn all(calls: &[(&str, u64)]) -> Violations {
-        let mut violations = Violations::new(Show::Nothing);
-        let caller = Caller { name: b"tool".to_vec(), process: 7, inside: (7, 7) };
-        for (call, count) in calls {
-            for _ in 0..*count {
-                let violation = Violation {
-                    fate: Fate::Blocked,
-                    kind: Kind::Syscall,
-                    confidence: Confidence::Observed,
-                    call: call.to_string(),
-                    arguments: "0".to_string(),
-                    path: None,
-                    address: None,
-                    reason: Reason::default(),
-                };
-                violations.tell(violation, &caller);
-            }
-        }
-        violations
-    }
-
-    #[test]
-    fn what_happened_once_is_not_summed_up() {
-        assert!(all(&[]).sums().is_empty());
-        assert!(all(&[("a", 1), ("b", 1)]).sums().is_empty());
-    }
-
-    #[test]
-    fn the_most_frequent_come_first_and_the_others_together() {
-        let violations =
-            all(&[("a", 2), ("b", 9), ("c", 1), ("d", 3), ("e", 2), ("f", 2), ("g", 2), ("h", 4)]);
-        let sums = violations.sums();
-        let expected = [
-            "blocked b(0) 9 times in tool",
-            "blocked h(0) 4 times in tool",
-            "blocked d(0) 3 times in tool",
-            "blocked a(0) 2 times in tool",
-            "blocked e(0) 2 times in tool",
-            "and 2 more, 4 times in all",
-        ];
-        assert_eq!(sums, expected);
-        assert_eq!(violations.distinct(), 8);
-    }
-
-    #[test]
-    fn memory_and_lines_are_bounded_and_the_count_is_exact() {
-        let names: Vec<String> = (0..2000).map(|number| format!("c{number}")).collect();
-        let calls: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 3)).collect();
-        let violations = all(&calls);
-        let sums = violations.sums();
-        assert_eq!(violations.distinct(), MOST);
-        assert_eq!(sums.len(), MOST_SUMS + 2);
-        assert_eq!((violations.records().count(), violations.unlisted()), (MOST, (2000 - MOST as u64) * 3));
-        assert!(violations.records().all(|record| record.count == 3 && record.process == 7));
-        assert_eq!(sums[MOST_SUMS], "and 195 more, 585 times in all");
-        assert_eq!(
-            sums[MOST_SUMS + 1],
-            "and 5400 more violations with other arguments, which are not listed"
-        );
     }
 }

@@ -1,17 +1,20 @@
 //! The crew: threads for system calls that last as long as somebody else likes, such as connect(2). Nobody waits for
 //! them. A call that is not wanted any more is interrupted.
 
-use crate::sys::bounded::soon;
 use crate::sys::signal::{self, Set};
 use crate::sys::{SyscallError, checked};
 use std::os::unix::thread::JoinHandleExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 /// Enough for a system call and what leads to it. There may be hundreds of threads.
 const STACK: usize = 128 << 10;
+
+/// How long both sides poll before they sleep.
+const AWAKE: Duration = Duration::from_micros(50);
 
 /// Some work. It is told whether its thread is prepared; if not, it must not do what it is for.
 type Job = Box<dyn FnOnce(bool) + Send>;
@@ -50,8 +53,22 @@ impl Crew {
         Crew { members: Vec::new(), prepare }
     }
 
+    /// How many threads have work.
+    pub fn busy(&self) -> usize {
+        self.members.iter().filter(|member| !member.done.load(Ordering::Acquire)).count()
+    }
+
     /// Begins some work; `None` where no thread can be had for it.
     pub fn begin(&mut self, work: impl FnOnce(bool) + Send + 'static) -> Option<Begun> {
+        self.begin_and(work, |()| {})
+    }
+
+    /// The same, and has its result told when the thread is free again.
+    pub fn begin_and<T>(
+        &mut self,
+        work: impl FnOnce(bool) -> T + Send + 'static,
+        tell: impl FnOnce(T) + Send + 'static,
+    ) -> Option<Begun> {
         let free = match self.members.iter().position(|member| member.done.load(Ordering::Acquire)) {
             Some(free) => free,
             None => {
@@ -61,10 +78,11 @@ impl Crew {
         };
         let member = self.members.get_mut(free)?;
         let done = Arc::new(AtomicBool::new(false));
-        let tells = done.clone();
+        let is_done = done.clone();
         let job = move |prepared| {
-            work(prepared);
-            tells.store(true, Ordering::Release);
+            let result = work(prepared);
+            is_done.store(true, Ordering::Release);
+            tell(result);
         };
         member.jobs.send(Box::new(job)).ok()?;
         member.done = done.clone();
@@ -101,6 +119,19 @@ impl Member {
     }
 }
 
+/// Receives a value, which mostly arrives within microseconds: sleeping and waking would take longer.
+pub(super) fn soon<T>(channel: &Receiver<T>, otherwise: impl FnOnce() -> Option<T>) -> Option<T> {
+    let start = Instant::now();
+    while start.elapsed() < AWAKE {
+        match channel.try_recv() {
+            Ok(value) => return Some(value),
+            Err(TryRecvError::Disconnected) => return None,
+            Err(TryRecvError::Empty) => thread::yield_now(),
+        }
+    }
+    otherwise()
+}
+
 /// Gives the signal that interrupts a handler, without which it would end the process.
 fn handle_interruptions() -> Result<(), SyscallError> {
     // SAFETY: all zeroes is a valid value: no flags, so that no call is restarted.
@@ -119,7 +150,6 @@ mod tests {
     use std::io::Read;
     use std::os::unix::net::UnixStream;
     use std::sync::atomic::AtomicUsize;
-    use std::time::{Duration, Instant};
 
     /// Tells whether it happens soon.
     fn soon_is(happens: impl Fn() -> bool) -> bool {
