@@ -102,6 +102,11 @@ impl World {
         path
     }
 
+    /// Writes a file in the user's home; returns its path.
+    pub fn write_at_home(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        self.write(self.home.join(name), content)
+    }
+
     /// Writes an executable file of the user's; returns its path.
     pub fn script(&self, path: impl AsRef<Path>, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.write(path, content);

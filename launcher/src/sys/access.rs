@@ -1,7 +1,7 @@
 //! What file permissions let this process do, as the kernel says.
 
 use crate::sys::file_system::FileSystem;
-use crate::sys::process;
+use crate::sys::{process, setting};
 use rustix::fs::{Access, AtFlags, CWD, StatVfsMountFlags};
 use rustix::io::Errno;
 use std::fs::{File, Metadata};
@@ -93,7 +93,6 @@ pub fn is_read_only(path: &Path) -> bool {
 
 /// Whether an ordinary user may listen on a port.
 pub fn may_bind(port: u16) -> bool {
-    let first = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
-    let first = first.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1024);
-    port == 0 || u32::from(port) >= first
+    let first = setting::number("net/ipv4/ip_unprivileged_port_start").unwrap_or(1024);
+    port == 0 || i64::from(port) >= first
 }

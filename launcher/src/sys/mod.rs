@@ -56,6 +56,7 @@ pub mod route;
 pub mod seccomp;
 #[allow(unsafe_code)] // System calls that a filter should refuse.
 pub mod selftest;
+pub mod setting;
 #[allow(unsafe_code)] // Signal masks and dispositions.
 pub mod signal;
 #[allow(unsafe_code)] // connect(2) to a copied address, ioctl(2) for a socket's network.

@@ -1,6 +1,6 @@
 //! A socket of another process, connected on its behalf.
 
-use crate::sys::{OfCall, SyscallError, checked, descriptor};
+use crate::sys::{OfCall, SyscallError, checked, descriptor, setting};
 use descriptor::by_number;
 use rustix::net::sockopt::{Timeout, socket_domain, socket_timeout, socket_type};
 use rustix::net::{
@@ -30,8 +30,7 @@ pub fn can_take() -> bool {
     // SAFETY: plain numbers, none of which is a descriptor: the kernel says so itself.
     let result = unsafe { libc::syscall(libc::SYS_pidfd_getfd, -1, -1, 0) };
     let asked = result < 0 && SyscallError::last("pidfd_getfd").errno() == libc::EBADF;
-    let scope = || std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope");
-    asked && !scope().is_ok_and(|scope| matches!(scope.trim(), "2" | "3"))
+    asked && !matches!(setting::number("kernel/yama/ptrace_scope"), Some(2 | 3))
 }
 
 /// Whether it is a UNIX socket that sends only where it is connected.

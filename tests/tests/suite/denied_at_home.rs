@@ -18,9 +18,7 @@ fn sh(world: &World, flags: &[&str], script: &str) -> Cmd {
 }
 
 fn own(world: &World, name: &str) {
-    let path = world.home.join(name);
-    world.make_dir(path.parent().unwrap());
-    world.write(&path, "[user]\n\tname = theirs\n");
+    world.write_at_home(name, "[user]\n\tname = theirs\n");
 }
 
 #[test]

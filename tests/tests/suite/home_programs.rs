@@ -8,14 +8,8 @@ use sbx_tests::{Cmd, Output, World, need};
 
 use crate::namespaces::with_namespaces;
 
-fn own(world: &World, name: &str, text: &str) {
-    let path = world.home.join(name);
-    world.make_dir(path.parent().unwrap());
-    world.write(&path, text);
-}
-
 fn program(world: &World, name: &str, text: &str) {
-    own(world, name, text);
+    world.write_at_home(name, text);
     Cmd::new("chmod").arg("755").arg(world.home.join(name)).run().success();
 }
 
@@ -30,20 +24,19 @@ fn a_command_in_the_home_runs_with_what_belongs_to_it() {
         program(&world, "scripts/x.sh", "#!/bin/sh\necho ran\n");
         symlink("scripts/x.sh", world.home.join("one")).unwrap();
         symlink(format!("{home}/one"), world.home.join("two")).unwrap();
-        own(&world, "scripts/secret", "secret");
+        world.write_at_home("scripts/secret", "secret");
         for name in ["one", "two", "scripts/x.sh"] {
             run(name).success().silent().prints("ran\n");
         }
         // An environment of Python: its interpreter is a link that leads out of it.
-        own(&world, "py/env/pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = false\n");
+        world.write_at_home("py/env/pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = false\n");
         let version = "import sys; print('%d.%d' % sys.version_info[:2])";
         let version = Cmd::new("/usr/bin/python3").args(["-c", version]).run().success().out();
-        own(
-            &world,
+        world.write_at_home(
             &format!("py/env/lib/python{}/site-packages/theirs.py", version.trim()),
             "name = 'theirs'\n",
         );
-        own(&world, "py/secret", "secret");
+        world.write_at_home("py/secret", "secret");
         world.make_dir(&world.home.join("py/env/bin"));
         symlink("/usr/bin/python3", world.home.join("py/env/bin/python")).unwrap();
         let text = "import theirs, os; print(theirs.name, os.path.exists(os.path.expanduser('~/py/secret')))";
@@ -51,7 +44,7 @@ fn a_command_in_the_home_runs_with_what_belongs_to_it() {
         run("py/env/bin/tool").success().silent().prints("theirs False\n");
         // In use, by PATH. Of another directory only what is in it is there.
         program(&world, "no/bin/tool", "#!/bin/sh\n");
-        own(&world, "no/lib/secret", "secret");
+        world.write_at_home("no/lib/secret", "secret");
         let path = format!("{home}/py/env/bin:{home}/no/bin:/usr/bin:/bin");
         let text = "import theirs, os; print(theirs.name, [os.path.exists(os.path.expanduser(name)) \
                     for name in ('~/py/secret', '~/no/bin/tool', '~/no/lib/secret')]); \
@@ -59,7 +52,7 @@ fn a_command_in_the_home_runs_with_what_belongs_to_it() {
         let out = world.sbx(["run", "--", "python", "-c", text]).env("PATH", &path).run();
         out.exited(1).says("theirs.py").prints("theirs [False, True, False]\n");
         // What a command may have written names nothing that is opened.
-        own(&world, "keys/bin/key", "secret\n");
+        world.write_at_home("keys/bin/key", "secret\n");
         program(&world, "keys/bin/interpreter", "#!/bin/cat\n");
         world.write(world.path("planted"), format!("#!{home}/keys/bin/interpreter\n"));
         Cmd::new("chmod").arg("755").arg(world.path("planted")).run().success();
@@ -82,19 +75,19 @@ fn what_was_unpacked_as_a_whole_is_there_as_a_whole() {
         let tool = "#!/bin/sh\ncat \"$(dirname \"$0\")/../conf/settings\"\n";
         for (name, mark) in [("jdk", "release"), ("mine", "VERSION"), ("other", "README")] {
             program(&world, &format!("{name}/bin/{name}-tool"), tool);
-            own(&world, &format!("{name}/conf/settings"), "found\n");
-            own(&world, &format!("{name}/{mark}"), "1\n");
-            own(&world, &format!("{name}/lib/part"), "1\n");
-            own(&world, &format!("{name}/pkg/tool/part"), "1\n");
+            world.write_at_home(&format!("{name}/conf/settings"), "found\n");
+            world.write_at_home(&format!("{name}/{mark}"), "1\n");
+            world.write_at_home(&format!("{name}/lib/part"), "1\n");
+            world.write_at_home(&format!("{name}/pkg/tool/part"), "1\n");
         }
         // A command of another run has made what says so.
         program(&world, "work/bin/work-tool", tool);
-        own(&world, "work/conf/settings", "found\n");
+        world.write_at_home("work/conf/settings", "found\n");
         let work = world.home.join("work").display().to_string();
         let words =
             ["run", "--workspace", &work, "--cwd", &work, "--", "sh", "-ec", "echo 1 > release; mkdir lib"];
         world.sbx(words).run().success();
-        own(&world, "mine/.env", "secret");
+        world.write_at_home("mine/.env", "secret");
         let home = world.home.display();
         let path = format!("{home}/jdk/bin:{home}/mine/bin:{home}/other/bin:{home}/work/bin:/usr/bin:/bin");
         let run = |words: [&str; 3]| world.sbx(["run", "--"]).args(words).env("PATH", &path).run();
@@ -126,24 +119,24 @@ fn git_passes_over_what_the_users_own_list_names() {
     need!("git");
     with_namespaces(|user| {
         let world = World::new(user);
-        own(&world, ".ignored", "secret.env\n");
-        own(&world, ".gitconfig", "[core]\n\texcludesFile = ~/.ignored\n");
+        world.write_at_home(".ignored", "secret.env\n");
+        world.write_at_home(".gitconfig", "[core]\n\texcludesFile = ~/.ignored\n");
         world.bare(["git", "init", "-q", "."]).run().success();
         world.write("secret.env", "x\n");
         world.write("file", "x\n");
         let status = world.sbx(["run", "--", "git", "status", "--short"]);
         status.run().success().silent().prints("?? file\n");
         // A command in another workspace, where the list is, leads it elsewhere.
-        own(&world, ".netrc", "machine example login me\n");
-        own(&world, "dot/ignored", "x\n");
-        own(&world, ".gitconfig", "[core]\n\texcludesFile = ~/dot/ignored\n");
+        world.write_at_home(".netrc", "machine example login me\n");
+        world.write_at_home("dot/ignored", "x\n");
+        world.write_at_home(".gitconfig", "[core]\n\texcludesFile = ~/dot/ignored\n");
         let dot = world.home.join("dot").display().to_string();
         let words = ["run", "--workspace", &dot, "--cwd", &dot, "--", "ln", "-sf", "../.netrc", "ignored"];
         world.sbx(words).run().success();
         let out = world.sbx(["run", "--", "sh", "-c", "cat ~/dot/ignored; cat ~/.netrc"]).run();
         assert!(!out.out().contains("login me"), "{out}");
-        own(&world, ".gitconfig", "[core]\n\texcludesFile = ~/.ignored\n");
-        own(&world, ".ignored", "file\n");
+        world.write_at_home(".gitconfig", "[core]\n\texcludesFile = ~/.ignored\n");
+        world.write_at_home(".ignored", "file\n");
         let status = world.sbx(["run", "--", "git", "status", "--short"]);
         status.run().success().silent().prints("?? secret.env\n");
     });
@@ -176,7 +169,7 @@ fn a_link_of_another_workspace_opens_nothing_outside_of_it() {
     with_namespaces(|user| {
         let world = World::new(user);
         program(&world, "private/bin/deploy", "#!/bin/sh\n# secret\n");
-        own(&world, "private/lib/key", "secret");
+        world.write_at_home("private/lib/key", "secret");
         program(&world, "other/tool/main", "#!/bin/sh\necho ran\n");
         let [bin, private] = ["other/bin", "private"].map(|name| world.home.join(name));
         world.make_dir(&bin);
@@ -206,8 +199,8 @@ fn a_script_of_another_workspace_opens_nothing_outside_of_it() {
         let world = World::new(user);
         let home = world.home.display().to_string();
         program(&world, "private/bin/interpreter", "#!/bin/cat\n");
-        own(&world, "private/lib/key", "secret\n");
-        own(&world, "private/bin/deploy", "secret\n");
+        world.write_at_home("private/lib/key", "secret\n");
+        world.write_at_home("private/bin/deploy", "secret\n");
         world.make_dir(&world.home.join("other"));
         let script = format!("printf '#!{home}/private/bin/interpreter\\n' > tool; chmod 755 tool");
         world.sbx(["run", "--", "sh", "-c", &script]).cwd(world.home.join("other")).run().success();
@@ -232,8 +225,8 @@ fn what_an_earlier_run_had_is_not_there_empty() {
     with_namespaces(|user| {
         let world = World::new(user);
         program(&world, "deploy.sh", "#!/bin/sh\necho deployed\n");
-        own(&world, "data/file", "data\n");
-        own(&world, ".keys/id", "key\n");
+        world.write_at_home("data/file", "data\n");
+        world.write_at_home(".keys/id", "key\n");
         symlink("data", world.home.join("alias")).unwrap();
         let named = |name: &str| world.home.join(name).display().to_string();
         world.sbx(["run", "--"]).arg(world.home.join("deploy.sh")).run().success().prints("deployed\n");

@@ -18,12 +18,6 @@ fn home(world: &World, name: &str) -> String {
 }
 
 /// A file in the user's own home.
-fn own(world: &World, name: &str, text: &str) {
-    let path = world.home.join(name);
-    world.make_dir(path.parent().unwrap());
-    world.write(&path, text);
-}
-
 fn read(world: &World, name: &str) -> String {
     fs::read_to_string(world.home.join(name)).unwrap()
 }
@@ -33,7 +27,7 @@ fn what_no_rule_opens_does_not_exist() {
     with_namespaces(|user| {
         let world = World::new(user);
         for name in [".ssh/id_rsa", ".config/tool/token", "letters/one", ".netrc"] {
-            own(&world, name, "secret");
+            world.write_at_home(name, "secret");
         }
         let look = "cat ~/.ssh/id_rsa ~/.config/tool/token ~/letters/one ~/.netrc; ls -A ~; cd ~ && ls -R .";
         let out = sh(&world, &[], look).run();
@@ -80,7 +74,7 @@ fn stores_are_read_and_never_changed() {
         let world = World::new(user);
         for store in [".cargo/registry", ".npm", ".cache/pip", "go/pkg/mod", ".m2/repository"] {
             for name in ["deep/one", "two", "three"] {
-                own(&world, &format!("{store}/{name}"), "theirs\n");
+                world.write_at_home(&format!("{store}/{name}"), "theirs\n");
             }
             let before = stage_of(&world.home.join(store));
             let change = format!(
@@ -108,9 +102,9 @@ fn nothing_of_an_overlay_is_there_but_its_stores() {
     with_namespaces(|user| {
         let world = World::new(user);
         for name in [".npm/one", ".cache/pip/two", ".cargo/registry/three", ".secret"] {
-            own(&world, name, "theirs\n");
+            world.write_at_home(name, "theirs\n");
         }
-        own(&world, "elsewhere/four", "theirs\n");
+        world.write_at_home("elsewhere/four", "theirs\n");
         world.make_dir(&world.home.join("go/pkg"));
         symlink(world.home.join("elsewhere"), world.home.join("go/pkg/mod")).unwrap();
         let look =
@@ -182,7 +176,7 @@ fn stage_of(directory: &Path) -> String {
 fn runs_at_once_do_not_share_layers() {
     with_namespaces(|user| {
         let world = World::new(user);
-        own(&world, ".npm/package", "theirs\n");
+        world.write_at_home(".npm/package", "theirs\n");
         let waits = "echo mine > ~/.npm/package; echo ready; while [ ! -e go ]; do sleep 0.02; done; cat ~/.npm/package";
         let first = sh(&world, &[], waits).start();
         first.wait_for("ready");
@@ -200,17 +194,17 @@ fn programs_on_path_run_and_stay_as_they_are() {
     with_namespaces(|user| {
         let world = World::new(user);
         let program = |name: &str, says: &str| {
-            own(&world, name, &format!("#!/bin/sh\necho {says}\n"));
+            world.write_at_home(name, format!("#!/bin/sh\necho {says}\n"));
             Cmd::new("chmod").args(["755"]).arg(world.home.join(name)).run().success();
         };
         program("bin/plain", "plain");
         program("tools/app/bin/app", "app");
-        own(&world, "tools/app/lib/data", "data\n");
-        own(&world, "tools/secret", "secret\n");
-        own(&world, "tools/app/share/keyring", "secret\n");
+        world.write_at_home("tools/app/lib/data", "data\n");
+        world.write_at_home("tools/secret", "secret\n");
+        world.write_at_home("tools/app/share/keyring", "secret\n");
         program(".local/bin/one", "one");
         symlink("one", world.home.join(".local/bin/other")).unwrap();
-        own(&world, ".local/share/keyrings/login", "secret\n");
+        world.write_at_home(".local/share/keyrings/login", "secret\n");
         symlink("../tools/app/bin/app", world.home.join("bin/app")).unwrap();
         // An earlier command has put this link into the workspace.
         world.write(world.home.join(".ssh-key"), "secret\n");
@@ -237,9 +231,9 @@ fn programs_on_path_run_and_stay_as_they_are() {
 fn nothing_that_is_left_in_a_home_leads_out() {
     with_namespaces(|user| {
         let world = World::new(user);
-        own(&world, ".cargo/registry/package", "theirs\n");
-        own(&world, ".rustup/toolchain", "theirs\n");
-        own(&world, "victim/file", "untouched\n");
+        world.write_at_home(".cargo/registry/package", "theirs\n");
+        world.write_at_home(".rustup/toolchain", "theirs\n");
+        world.write_at_home("victim/file", "untouched\n");
         world.make_dir(&world.home.join("elsewhere"));
         let (victim, elsewhere) = (world.home.join("victim"), world.home.join("elsewhere"));
         let look = "cat ~/.cargo/registry/package ~/.rustup/toolchain";
@@ -282,7 +276,7 @@ fn nothing_that_is_left_in_a_home_leads_out() {
 fn a_store_is_not_read_over_a_link_of_a_command() {
     with_namespaces(|user| {
         let world = World::new(user);
-        own(&world, ".ssh/id_rsa", "secret\n");
+        world.write_at_home(".ssh/id_rsa", "secret\n");
         symlink(world.path("store"), world.home.join(".npm")).unwrap();
         world.make_dir(&world.path("store"));
         world.write(world.path("store/package"), "mine\n");
@@ -298,9 +292,9 @@ fn a_store_is_not_read_over_a_link_of_a_command() {
 fn links_of_the_user_lead_where_they_did() {
     with_namespaces(|user| {
         let world = World::new(user);
-        own(&world, "dots/nvm/version", "one\n");
-        own(&world, "dots/app/settings", "two\n");
-        own(&world, "dots/secret", "three\n");
+        world.write_at_home("dots/nvm/version", "one\n");
+        world.write_at_home("dots/app/settings", "two\n");
+        world.write_at_home("dots/secret", "three\n");
         symlink("dots/nvm", world.home.join(".nvm")).unwrap();
         symlink("dots/app", world.home.join(".app")).unwrap();
         let out = sh(
@@ -316,7 +310,7 @@ fn links_of_the_user_lead_where_they_did() {
 fn the_users_own_home_is_there_where_it_is_meant() {
     with_namespaces(|user| {
         let world = World::new(user);
-        own(&world, "letter", "own\n");
+        world.write_at_home("letter", "own\n");
         assert_eq!(sh(&world, &["--ro", &home(&world, "")], "cat ~/letter").run().success().out(), "own\n");
         assert_eq!(
             sh(&world, &["--workspace", &home(&world, "")], "cat ~/letter").run().success().out(),
@@ -353,7 +347,7 @@ fn what_was_written_is_told_on_request() {
     need!("python3");
     with_namespaces(|user| {
         let world = World::new(user);
-        own(&world, ".npm/package", "theirs\n");
+        world.write_at_home(".npm/package", "theirs\n");
         let script = "mkdir -p ~/.a/b/c && echo x > ~/.a/b/c/d && echo y > ~/.npm/new";
         world.sbx(["run", "--", "sh", "-c", script]).run().success().silent();
         let said = world.sbx(["run", "-v", "--", "sh", "-c", script]).run().success();
@@ -377,8 +371,8 @@ fn what_was_written_is_told_on_request() {
 fn why_knows_the_home() {
     with_namespaces(|user| {
         let world = World::new(user);
-        own(&world, "letter", "own\n");
-        own(&world, ".npm/package", "theirs\n");
+        world.write_at_home("letter", "own\n");
+        world.write_at_home(".npm/package", "theirs\n");
         let why = |path: &str, flags: &[&str]| {
             let out = world.sbx(["why"]).args(flags).args(["--path", &home(&world, path)]).run();
             format!("{} {}", out.code.unwrap(), out.out())
@@ -402,7 +396,7 @@ fn why_knows_the_home() {
 #[test]
 fn without_namespaces_caches_are_elsewhere() {
     let world = World::new(&User::ordinary());
-    own(&world, "letter", "own\n");
+    world.write_at_home("letter", "own\n");
     let run = |flags: &[&str]| sh(&world, flags, "cat ~/letter; env").run().out();
     let closed = run(&["--namespaces", "none"]);
     for name in ["npm_config_cache", "PIP_CACHE_DIR", "GOCACHE", "XDG_CACHE_HOME"] {
@@ -417,9 +411,8 @@ fn settings_are_copied_without_secrets() {
     need!("git");
     with_namespaces(|user| {
         let world = World::new(user);
-        own(&world, ".npmrc", "save-exact=true\n//registry.example.org/:_authToken=SECRET\n");
-        own(
-            &world,
+        world.write_at_home(".npmrc", "save-exact=true\n//registry.example.org/:_authToken=SECRET\n");
+        world.write_at_home(
             ".gitconfig",
             "[user]\n name = Ann\n[url \"https://SECRET@example.org/\"]\n insteadOf = x\n",
         );
@@ -445,7 +438,7 @@ fn signing_is_told_by_the_settings_of_the_home() {
     need!("git");
     with_namespaces(|user| {
         let world = World::new(user);
-        own(&world, ".gitconfig", "[commit]\n\tgpgsign = true\n[user]\n\tname = x\n\temail = x@y\n");
+        world.write_at_home(".gitconfig", "[commit]\n\tgpgsign = true\n[user]\n\tname = x\n\temail = x@y\n");
         world.bare(["git", "init", "-q"]).run().success();
         let git = |arguments: &[&str]| world.sbx([&["run", "--", "git"], arguments].concat()).run();
         let told = |arguments: &[&str]| {

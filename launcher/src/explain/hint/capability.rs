@@ -4,8 +4,8 @@ use crate::explain::decode::Memory;
 use crate::explain::hint::{Reason, place};
 use crate::explain::unprivileged::Closed;
 use crate::sys::privilege::CapabilitySet as Set;
+use crate::sys::setting;
 use sbx_policy::interpret::Data;
-use std::path::Path;
 
 /// What a call takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,9 +109,8 @@ impl Memory for Nowhere {
 }
 
 /// Whether a setting of the kernel has this value or a higher one. Where nobody can tell, it has not.
-fn at_least(file: &str, closed: i32) -> bool {
-    let text = std::fs::read_to_string(Path::new("/proc/sys").join(file));
-    text.ok().and_then(|text| text.trim().parse::<i32>().ok()).is_some_and(|value| value >= closed)
+fn at_least(name: &str, closed: i64) -> bool {
+    setting::number(name).is_some_and(|value| value >= closed)
 }
 
 /// What opens a call that this machine keeps to administrators (sysctl(8), Documentation/admin-guide/sysctl). Where
@@ -152,9 +151,7 @@ pub fn reason(closed: &Closed) -> Reason {
 
 /// Whether it is the kernel's log, where this machine keeps that to administrators, whatever its permissions are.
 pub fn is_kept_log(path: &[u8]) -> bool {
-    let is_kept =
-        || std::fs::read_to_string("/proc/sys/kernel/dmesg_restrict").is_ok_and(|text| text.trim() != "0");
-    path == b"/dev/kmsg" && is_kept()
+    path == b"/dev/kmsg" && at_least("kernel/dmesg_restrict", 1)
 }
 
 /// Watches that name files by handles: those are for every user.

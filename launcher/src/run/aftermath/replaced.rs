@@ -88,7 +88,7 @@ fn hooks(directory: &Path) -> BTreeSet<OsString> {
     names.filter(|name| !is_sample(Path::new(name))).collect()
 }
 
-fn is_sample(path: &Path) -> bool {
+pub fn is_sample(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "sample")
 }
 

@@ -2,6 +2,7 @@
 
 use super::mercurial::is_plain_hgrc;
 use super::remotes;
+use super::replaced::is_sample;
 use crate::enforce::aside::set_aside;
 use crate::plan::files::tidy;
 use crate::plan::namespaces::git::shape::{is_within_git, line};
@@ -276,8 +277,8 @@ fn hooks(own: &Directory, new: New, before: Option<&Before>) -> Result<Vec<OsStr
     let now = file::identity(hooks.as_fd())?;
     let stayed = before.and_then(|before| before.hooks).is_some_and(|before| before.is(now));
     let new = if !stayed && new.is(own, HOOKS.as_ref()) { New::All } else { new };
-    let is_hook = |name: &OsStr| Path::new(name).extension().is_none_or(|end| end != "sample");
-    hooks.names_like(MOST_HOOKS + 1, |name| is_hook(name) && new.is(&hooks, name)).map(|(names, _)| names)
+    let is_new = |name: &OsStr| !is_sample(Path::new(name)) && new.is(&hooks, name);
+    hooks.names_like(MOST_HOOKS + 1, is_new).map(|(names, _)| names)
 }
 
 /// Whether a directory is where git keeps what it knows of a linked worktree.

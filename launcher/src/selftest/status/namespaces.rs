@@ -3,11 +3,11 @@
 use crate::enforce::mounts::{self, ViewError};
 use crate::host::Host;
 use crate::plan::namespaces::Layout;
-use crate::selftest::status::system::{read, read_number};
+use crate::selftest::status::system::read;
 use crate::selftest::status::trial::{Attempt, Fault, State, attempt};
 use crate::sys::namespace::{Kinds, Own};
 use crate::sys::process::{self, Change};
-use crate::sys::{descriptor, namespace, probe, seccomp};
+use crate::sys::{descriptor, namespace, probe, seccomp, setting};
 use std::os::fd::AsRawFd;
 
 /// Whether a run gets its own namespaces, with its mounts in them.
@@ -108,19 +108,18 @@ fn first_process() -> Result<(), Fault> {
 }
 
 fn reason(fault: Fault) -> Fault {
-    let number = |name: &str| read_number(&format!("/proc/sys/{name}"));
     let filtered = probe::confinement().0 == Some(2);
-    let why = if fault.errno == libc::ENOSPC && number("user/max_user_namespaces") == Some(0) {
+    let why = if fault.errno == libc::ENOSPC && setting::number("user/max_user_namespaces") == Some(0) {
         "user.max_user_namespaces is 0"
     } else if !matches!(fault.errno, libc::EPERM | libc::EACCES) {
         return fault;
     } else if seccomp::is_confined() {
         "an sbx around this process refuses it"
-    } else if number("user/max_user_namespaces") == Some(0) {
+    } else if setting::number("user/max_user_namespaces") == Some(0) {
         "user.max_user_namespaces is 0"
-    } else if number("kernel/unprivileged_userns_clone") == Some(0) {
+    } else if setting::number("kernel/unprivileged_userns_clone") == Some(0) {
         "kernel.unprivileged_userns_clone is 0"
-    } else if number("kernel/apparmor_restrict_unprivileged_userns") == Some(1) {
+    } else if setting::number("kernel/apparmor_restrict_unprivileged_userns") == Some(1) {
         "kernel.apparmor_restrict_unprivileged_userns is 1, and no AppArmor profile allows it"
     } else if filtered {
         "a filter around this process, such as a container's, refuses it"

@@ -3,7 +3,7 @@
 use crate::program::{self, FileKind as Kind};
 use crate::selftest::status::trial::Attempt;
 use crate::sys::status::Status;
-use crate::sys::{descriptor, plain, probe, seccomp};
+use crate::sys::{descriptor, plain, probe, seccomp, setting};
 use serde_json::{Map, Value, json};
 use std::fs::File;
 use std::io::Read;
@@ -18,11 +18,6 @@ pub fn read(path: impl AsRef<Path>) -> Option<String> {
     let mut text = Vec::new();
     File::open(path).ok()?.take(LONGEST).read_to_end(&mut text).ok()?;
     Some(String::from_utf8_lossy(&text).trim().to_string())
-}
-
-/// A number in a short file.
-pub fn read_number(path: &str) -> Option<i64> {
-    read(path)?.parse().ok()
 }
 
 /// Kernel, architecture, libc.
@@ -88,5 +83,5 @@ pub fn memory_files() -> Attempt {
 }
 
 pub fn memory_facts() -> Vec<(&'static str, Value)> {
-    vec![("memfd-noexec", json!(read_number("/proc/sys/vm/memfd_noexec")))]
+    vec![("memfd-noexec", json!(setting::number("vm/memfd_noexec")))]
 }

@@ -3,9 +3,8 @@
 
 use super::aftermath::{in_directories, planted};
 use super::git::{in_repositories, plain};
+use super::pointers::executes;
 use super::shell;
-use sbx_tests::World;
-use std::fs;
 
 /// A hook in a directory, in the place that the configuration names.
 fn hook(place: &str) -> String {
@@ -13,14 +12,6 @@ fn hook(place: &str) -> String {
         "mkdir -p {place}/.githooks; printf '#!/bin/sh\nPLANTED\n' > {place}/.githooks/post-index-change; \
          chmod +x {place}/.githooks/post-index-change"
     )
-}
-
-fn has_run(world: &World, script: &str) -> bool {
-    let ran = world.outside.join("ran");
-    plain(world, &format!("({script}) >/dev/null 2>&1 || true"));
-    let has = ran.exists();
-    let _ = fs::remove_file(ran);
-    has
 }
 
 #[test]
@@ -43,10 +34,10 @@ fn no_new_file_borrows_a_protected_configuration() {
         ] {
             let script = planted(world, &format!("set -e; {}; {entry}; {linked}", hook("sub")));
             plain(world, &format!("rm -rf ../twin; cp -a . ../twin; cd ../twin; {script}"));
-            assert!(has_run(world, &format!("cd ../twin; {uses}")), "{entry}");
+            assert!(executes(world, &format!("cd ../twin; {uses}")), "{entry}");
             let out = shell(world, &[], &script).run().success();
             assert!(out.err().contains("sub/.git.sbx-aside"), "{entry}: {out}");
-            assert!(!has_run(world, uses), "{entry}: {out}");
+            assert!(!executes(world, uses), "{entry}: {out}");
             plain(world, "rm -rf * .git*; cp -a ../start/. .");
         }
         // What git makes itself stays.
@@ -74,11 +65,11 @@ fn no_old_file_borrows_a_protected_configuration_later() {
         ] {
             let second = planted(world, &format!("{}; {second}", hook("d")));
             plain(world, &format!("rm -rf ../twin; cp -a . ../twin; cd ../twin; {first}; {second}"));
-            assert!(has_run(world, &format!("cd ../twin; {uses}")), "{second}");
+            assert!(executes(world, &format!("cd ../twin; {uses}")), "{second}");
             plain(world, first);
             shell(world, &[], "true").run().success();
             let out = shell(world, &[], &second).run().success();
-            assert!(!has_run(world, uses), "{second}: {out}");
+            assert!(!executes(world, uses), "{second}: {out}");
             assert!(out.err().contains("d/.git.sbx-aside"), "{second}: {out}");
             plain(world, "rm -rf * .git*; cp -a ../start/. .");
         }
@@ -101,10 +92,10 @@ fn the_users_configuration_counts_in_recorded_repositories() {
         let setting = planted(world, "printf '[core]\nfsmonitor = \"PLANTED; false\"\n' > shared.gitconfig");
         for script in [&hook, &setting] {
             shell(world, &[], script).run();
-            assert!(!has_run(world, "cd a; touch b; git add b; git status"), "{script}");
+            assert!(!executes(world, "cd a; touch b; git add b; git status"), "{script}");
         }
         // The twin.
         plain(world, &hook);
-        assert!(has_run(world, "cd a; touch c; git add c; git status"));
+        assert!(executes(world, "cd a; touch c; git add c; git status"));
     });
 }
