@@ -28,6 +28,8 @@ pub struct Ages {
     pub changed: SystemTime,
     /// Of its contents (`st_mtim`).
     pub modified: SystemTime,
+    /// Whether a directory holds no other one, as far as its file system counts them (inode(7)).
+    pub is_without_directories: bool,
 }
 
 /// What an entry of a directory is, as far as a search goes by it.
@@ -148,6 +150,18 @@ impl Directory {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         openat2(&self.0, path, flags, resolve).of("openat2").map(Directory)
+    }
+
+    /// Whether no link is on the way to a directory below it, or in its place, as far as there is anything.
+    pub fn is_straight(&self, path: &Path) -> bool {
+        for above in path.ancestors() {
+            match self.place(above) {
+                Ok(_) => return true,
+                Err(failed) if failed.errno() == libc::ENOENT => {}
+                Err(_) => return false,
+            }
+        }
+        false
     }
 
     /// Whether there is anything of a name in it.
@@ -273,13 +287,14 @@ impl Directory {
     /// The ages of an entry, or of the directory itself by an empty name.
     pub fn ages(&self, name: &OsStr) -> Result<Ages, SyscallError> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
-        let wanted = StatxFlags::BTIME | StatxFlags::CTIME | StatxFlags::MTIME;
+        let wanted = StatxFlags::BTIME | StatxFlags::CTIME | StatxFlags::MTIME | StatxFlags::NLINK;
         let found = rustix::fs::statx(&self.0, name, flags, wanted).of("statx")?;
         let knows_birth = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
         Ok(Ages {
             born: knows_birth.then(|| at(found.stx_btime.tv_sec, found.stx_btime.tv_nsec)),
             changed: at(found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec),
             modified: at(found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec),
+            is_without_directories: found.stx_nlink == 2,
         })
     }
 }

@@ -6,7 +6,8 @@
 
 mod format;
 
-use super::repository::{COMMON, New, is_absent_or, leads_to, linked};
+use super::new::New;
+use super::repository::{COMMON, OF_WORKTREE, is_absent_or, leads_to, linked};
 use crate::plan::namespaces::git_config::LONGEST as LONGEST_CONFIG;
 use crate::plan::namespaces::placeholder::is_link;
 use crate::plan::namespaces::{CONFIG, Setting, Settings};
@@ -39,6 +40,8 @@ pub struct Odd {
 pub struct Indexes<'a> {
     own: &'a Directory,
     new: New,
+    /// Whether a path from the directory of an index leads, from the working tree, to where no submodule may be.
+    leads_away: &'a dyn Fn(&Path, &[u8]) -> bool,
     /// How many bytes may be read.
     left: &'a mut u64,
     hashes: OnceCell<&'static [usize]>,
@@ -46,8 +49,15 @@ pub struct Indexes<'a> {
 
 impl Indexes<'_> {
     /// Of a repository.
-    pub fn of<'a>(own: &'a Directory, new: New, left: &'a mut u64) -> Indexes<'a> {
-        Indexes { own, new, left, hashes: OnceCell::new() }
+    pub fn of<'a>(
+        own: &'a Directory,
+        new: New,
+        left: &'a mut u64,
+        leads_away: &'a dyn Fn(&Path, &[u8]) -> bool,
+    ) -> Indexes<'a> {
+        // What is on the way to a submodule changes without the index.
+        let new = if names_submodules(own) { New::All } else { new };
+        Indexes { own, new, left, leads_away, hashes: OnceCell::new() }
     }
 
     /// Looks at those that have changed, and calls `each` with the odd ones. Returns whether any has changed.
@@ -76,7 +86,7 @@ impl Indexes<'_> {
             each(Odd { place: place.join(INDEX), entries: Vec::new() });
         } else {
             for name in &names {
-                let entries = self.judge(directory, name);
+                let entries = self.judge(directory, place, name);
                 entries.into_iter().for_each(|entries| each(Odd { place: place.join(name), entries }));
             }
         }
@@ -84,11 +94,13 @@ impl Indexes<'_> {
     }
 
     /// The odd entries of one, if it is odd.
-    fn judge(&mut self, directory: &Directory, name: &OsString) -> Option<Vec<Vec<u8>>> {
+    fn judge(&mut self, directory: &Directory, place: &Path, name: &OsString) -> Option<Vec<Vec<u8>>> {
         let hashes = self.hashes.get_or_init(|| hashes(self.own));
         match directory.regular(name) {
             Ok(Some(file)) => {
-                Text::new(file, self.left).map_or_else(|| Some(Vec::new()), |mut text| text.judge(hashes))
+                let leads_away = |path: &[u8]| (self.leads_away)(place, path);
+                let text = Text::new(file, self.left).map(|text| text.with_links(&leads_away));
+                text.map_or_else(|| Some(Vec::new()), |mut text| text.judge(hashes))
             }
             Ok(None) => None,
             Err(_) => Some(Vec::new()),
@@ -99,6 +111,13 @@ impl Indexes<'_> {
 /// Where core.splitIndex is set, most entries are in another file, which has the name of its checksum.
 fn is_shared(name: &OsStr) -> bool {
     name.as_bytes().strip_prefix(b"sharedindex.").is_some_and(|rest| rest.iter().all(u8::is_ascii_hexdigit))
+}
+
+/// Whether a configuration has any say about submodules. git follows no other ones.
+fn names_submodules(own: &Directory) -> bool {
+    let names = |text: Vec<u8>| text.to_ascii_lowercase().windows(9).any(|word| word == b"submodule");
+    let read = |name: &str| own.read(name.as_ref(), LONGEST_CONFIG).ok().flatten();
+    [CONFIG, OF_WORKTREE].into_iter().filter_map(read).any(names)
 }
 
 /// How long the names of objects may be in a repository.

@@ -1,8 +1,8 @@
-//! New links in git's own directories. git outside would write through them, into files of the user's that a command
-//! cannot change: names of branches and of people, which a command chooses (`packed-refs`, `info/refs`, logs), and
-//! whatever else it keeps there (`gc.pid`, messages). git itself makes no link but those that stand for a ref.
+//! What leads git elsewhere by a name in its own directories: links, and refs that stand for what is no ref. git outside
+//! would write by them, into files of the user's that a command cannot change, or into its own ones: names of branches
+//! and of people, which a command chooses (`packed-refs`, logs), names of objects, and whatever else it keeps there.
 
-use super::repository::{New, linked};
+use super::new::New;
 use super::{Aftermath, Look};
 use crate::enforce::aside::{is_aside, set_aside_above};
 use crate::sys::beneath::{Directory, Entry, LISTING};
@@ -14,36 +14,39 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// As many links are put aside at a time, and as often.
+/// As many are put aside at a time, and as often.
 const AT_A_TIME: usize = 4096;
 const TIMES: usize = 64;
 /// More directories of one repository are not looked into.
 const MOST_DIRECTORIES: usize = 1 << 16;
-/// Directories that git writes in at any depth.
-const TREES: [&str; 3] = ["info", "logs", "refs"];
-/// It makes the directories in this one, and what is in them has a name that nobody chooses.
-const OBJECTS: &str = "objects";
+/// Directories in which contents give the names, to git and to what adds to it (Git LFS, git-annex): nobody chooses
+/// them. There are many, and only what is right in them is looked at, but for these two of git's.
+const STORES: [&str; 3] = ["objects", "lfs/objects", "annex/objects"];
+const IN_OBJECTS: [&str; 2] = ["objects/info", "objects/pack"];
+/// Longer names of refs cannot be.
+const LONGEST: u64 = 8192;
 
 impl Aftermath {
-    /// Puts aside new links in a repository and in what it keeps of its linked worktrees.
+    /// Puts aside what is new of that in a repository, and in what it keeps of its linked worktrees.
     pub(super) fn look_at_links(&self, place: &Path, look: &mut Look) {
         let path = self.workspace.join(place);
         let mut seen = BTreeSet::new();
         for _ in 0..TIMES {
             // One that cannot be opened is told of elsewhere. It is opened anew, for each can be listed once.
             let Ok(own) = self.root.below(place) else { return };
-            let new = self.new_entries(&path, &own);
-            let Links { found, has_more, .. } = Links::of(&own, new, &seen);
+            let mut scan = Scan::new(&seen, own.is_in_memory());
+            scan.descend(&own, self.new_entries(&path, &own));
+            let Scan { found, has_more, .. } = scan;
             // Among refs and logs, any name is one of a ref.
             let put_aside = found
                 .iter()
                 .filter_map(|place| look.tell_failure(&path.join(place), set_aside_above(&own, place)));
             let put_aside: Vec<PathBuf> = put_aside.collect();
             look.found_states(&path, &found, &put_aside);
-            seen.extend(found);
             if !has_more {
                 return;
             }
+            seen.extend(found);
         }
         look.outcome.failures.push(format!(
             "cannot put aside all links that git would follow in '{}': there are too many",
@@ -52,68 +55,65 @@ impl Aftermath {
     }
 }
 
-/// Links that are found, by their places in a repository.
-struct Links<'s> {
-    /// Those that have been found before: not each can be put aside.
+/// A look under way at a repository. Places are those in it.
+struct Scan<'s> {
+    /// What has been found before: not all can be put aside.
     seen: &'s BTreeSet<PathBuf>,
+    /// Whether the time of a file does not tell of all changes.
+    all_files: bool,
     found: Vec<PathBuf>,
     has_more: bool,
-    /// Directories that were looked into.
-    directories: usize,
 }
 
-impl Links<'_> {
-    fn of<'s>(own: &Directory, new: New, seen: &'s BTreeSet<PathBuf>) -> Links<'s> {
-        let mut links = Links { seen, found: Vec::new(), has_more: false, directories: 0 };
-        links.look_into(own, new, Path::new(""));
-        for (place, worktree, new) in linked(own, new) {
-            links.look_into(&worktree, new, &place);
-        }
-        links
+impl Scan<'_> {
+    fn new(seen: &BTreeSet<PathBuf>, all_files: bool) -> Scan<'_> {
+        Scan { seen, all_files, found: Vec::new(), has_more: false }
     }
 
-    /// One of git's own directories, at this place in the repository.
-    fn look_into(&mut self, own: &Directory, new: New, place: &Path) {
-        self.list(own, new, place, |_| {});
-        for tree in TREES {
-            if let Ok(directory) = own.below(Path::new(tree)) {
-                self.descend(&directory, new.within(own, tree.as_ref()), &place.join(tree));
-            }
-        }
-        if let Ok(objects) = own.below(Path::new(OBJECTS)) {
-            let new = new.within(own, OBJECTS.as_ref());
-            // Where no name is new, no link is: there may be many.
-            if new.is(&objects, OsStr::new("")) {
-                self.list(&objects, new, &place.join(OBJECTS), |_| {});
-            }
-        }
-    }
-
-    /// A directory with all that are in it.
-    fn descend(&mut self, top: &Directory, new: New, place: &Path) {
+    /// Looks into a repository's directory with all that are in it.
+    fn descend(&mut self, own: &Directory, new: New) {
         let mut rest = vec![(PathBuf::new(), new)];
-        while let Some((below, new)) = rest.pop() {
-            self.directories += 1;
-            if self.directories > MOST_DIRECTORIES {
-                self.has_more = true;
-                return;
-            }
-            // What is closed, is closed to git outside as well.
-            let Ok(directory) = top.below(&below) else { continue };
-            self.list(&directory, new, &place.join(&below), |name| {
-                rest.push((below.join(name), new.within(&directory, name)));
+        for _ in 0..MOST_DIRECTORIES {
+            let Some((place, new)) = rest.pop() else { return };
+            let directory = match own.below(&place) {
+                Ok(directory) => directory,
+                // One that may not be listed may be gone through.
+                Err(_) if new.is(own, place.as_os_str()) => {
+                    self.add(place);
+                    continue;
+                }
+                Err(_) => continue,
+            };
+            self.list(&directory, new, &place, |name| {
+                let inner = place.join(name);
+                let new = new.within(&directory, name);
+                if is_looked_into(&inner) && (has_refs(&inner) || new.may_be_in(&directory, name)) {
+                    rest.push((inner, new));
+                }
             });
         }
+        self.has_more = true;
     }
 
-    /// Finds the links of one directory, and calls `inner` with the directories in it.
+    /// Looks at the entries of one directory, and calls `inner` with the directories in it.
     fn list(&mut self, directory: &Directory, new: New, place: &Path, mut inner: impl FnMut(&OsStr)) {
-        let listed = directory.each_entry(&mut Vec::with_capacity(LISTING), |name, entry| match entry {
-            Entry::Link if new.is(directory, name) && !is_left(directory, name, place) => {
+        let all_files = self.all_files;
+        let listed = directory.each_entry(&mut Vec::with_capacity(LISTING), |name, entry| {
+            let leads_away = match entry {
+                Entry::Link => new.is(directory, name) && !is_left(directory, name, place),
+                Entry::Other => {
+                    is_for_a_ref(name, place)
+                        && (all_files || new.is(directory, name))
+                        && stands_for_no_ref(directory, name)
+                }
+                Entry::Directory => {
+                    inner(name);
+                    false
+                }
+            };
+            if leads_away {
                 self.add(place.join(name));
             }
-            Entry::Directory => inner(name),
-            _ => {}
         });
         self.has_more |= listed.is_err();
     }
@@ -128,13 +128,97 @@ impl Links<'_> {
     }
 }
 
-/// Whether git writes nothing elsewhere by a link: old versions had such ones to say which ref is meant, which lead to
-/// what is beside them; and git knows nothing of the name of what was put aside, but among refs and logs.
+/// The place in the directory of a linked worktree, or else in the repository's.
+fn in_own(place: &Path) -> &Path {
+    let mut parts = place.iter();
+    let of_worktree = parts.next().is_some_and(|first| first == "worktrees") && parts.next().is_some();
+    if of_worktree { parts.as_path() } else { place }
+}
+
+/// Whether a directory is looked into. The repositories of submodules are, by themselves.
+fn is_looked_into(place: &Path) -> bool {
+    let is_stored = STORES.iter().any(|store| place.parent() == Some(Path::new(store)));
+    in_own(place) != Path::new("modules")
+        && (!is_stored || IN_OBJECTS.iter().any(|known| place == Path::new(known)))
+}
+
+/// Whether there are refs in a directory, or directories of linked worktrees.
+fn has_refs(place: &Path) -> bool {
+    let own = in_own(place);
+    own.as_os_str().is_empty() || own.starts_with("refs") || place == Path::new("worktrees")
+}
+
+/// Whether git takes a file of this name, in this directory, for a ref: it writes messages that begin in any way.
+fn is_for_a_ref(name: &OsStr, place: &Path) -> bool {
+    let name = name.as_bytes();
+    let is_pseudo = name.iter().all(|byte| matches!(byte, b'A'..=b'Z' | b'_')) && !name.ends_with(b"MSG");
+    let own = in_own(place);
+    own.starts_with("refs") || own.as_os_str().is_empty() && is_pseudo
+}
+
+/// Whether a text names a ref, by which git goes nowhere else.
+fn names_a_ref(text: &[u8]) -> bool {
+    text.starts_with(b"refs/") && !text.windows(2).any(|two| two == b"..")
+}
+
+/// Whether a ref stands for something that is none (`ref: commondir`): git would write a name of an object there.
+fn stands_for_no_ref(directory: &Directory, name: &OsStr) -> bool {
+    let text = directory.beginning(name, LONGEST).ok().flatten().unwrap_or_default();
+    let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    text.strip_prefix(b"ref:").is_some_and(|named| !names_a_ref(named.trim_ascii_start()))
+}
+
+/// Whether git writes nothing elsewhere by a link: old versions had such ones to say which ref is meant. And git knows
+/// nothing of the name of what was put aside.
 fn is_left(directory: &Directory, name: &OsStr, place: &Path) -> bool {
-    let names_a_ref = |target: &OsStr| {
-        target.as_bytes().starts_with(b"refs/") && !target.as_bytes().windows(2).any(|two| two == b"..")
-    };
-    let is_in_tree = || place.iter().any(|part| TREES.iter().any(|tree| part == *tree));
-    is_aside(name) && !is_in_tree()
-        || file::read_link(directory.as_fd(), name).is_ok_and(|target| names_a_ref(&target))
+    let own = in_own(place);
+    let is_of_ref = own.starts_with("refs") || own.as_os_str().is_empty() && name == "HEAD";
+    let target = || file::read_link(directory.as_fd(), name).ok();
+    place.as_os_str().is_empty() && is_aside(name)
+        || is_of_ref && target().is_some_and(|target| names_a_ref(target.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refs_are_where_git_has_them() {
+        let is_for = |path: &str| {
+            let path = Path::new(path);
+            is_for_a_ref(path.file_name().unwrap(), path.parent().unwrap())
+        };
+        for path in
+            ["HEAD", "ORIG_HEAD", "refs/x", "refs/heads/modules/x", "worktrees/a/HEAD", "worktrees/a/refs/x"]
+        {
+            assert!(is_for(path), "{path}");
+        }
+        for path in ["COMMIT_EDITMSG", "MERGE_MSG", "index", "info/HEAD", "worktrees/HEAD", "logs/refs/x"] {
+            assert!(!is_for(path), "{path}");
+        }
+        let into = |path: &str| is_looked_into(Path::new(path));
+        for path in [
+            "objects",
+            "objects/pack",
+            "objects/info/x",
+            "lfs/objects",
+            "refs/heads/modules",
+            "worktrees/modules",
+        ] {
+            assert!(into(path), "{path}");
+        }
+        for path in ["objects/ab", "lfs/objects/ab", "modules", "worktrees/a/modules"] {
+            assert!(!into(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_ref_stands_for_a_ref() {
+        assert!(names_a_ref(b"refs/heads/main") && names_a_ref(b"refs/notes/commits"));
+        assert!(
+            !names_a_ref(b"commondir")
+                && !names_a_ref(b"refs/../commondir")
+                && !names_a_ref(b"worktrees/a/HEAD")
+        );
+    }
 }

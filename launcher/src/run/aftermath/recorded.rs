@@ -1,19 +1,23 @@
 //! The repositories that are recorded, and what a look has seen of them.
 
 use super::index::Indexes;
-use super::repository::{Before, New};
+use super::new::New;
+use super::repository::Before;
+use super::state::tree_of;
 use super::told::RECORDED;
 use super::{Aftermath, Look};
 use crate::plan::namespaces::{Layout, Record};
 use crate::sys::beneath::Directory;
-use crate::sys::path::says_missing;
+use crate::sys::path::{real_for_all, says_missing};
 use crate::sys::within::is_below;
 use crate::sys::{file, process};
 use sbx_client::report::{Finding, FindingKind};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -67,7 +71,13 @@ impl Aftermath {
             }
         };
         let (new, mut left) = (self.new_of_git(&path, &own), look.indexes.left);
-        let has_new = Indexes::of(&own, new, &mut left)
+        // git goes into a submodule wherever a link leads, and nobody looks at what runs keep.
+        let leads_away = |directory: &Path, entry: &[u8]| {
+            let tree = tree_of(&path.join(directory));
+            let real = tree.map(|tree| real_for_all(&tree.join(OsStr::from_bytes(entry))));
+            real.is_some_and(|real| real.is_ok_and(|real| self.is_of_runs(&real)))
+        };
+        let has_new = Indexes::of(&own, new, &mut left, &leads_away)
             .find(&mut |odd| self.put_index_aside(&place.join(odd.place), &odd.entries, look));
         look.indexes.left = left;
         look.indexes.has_new |= has_new && self.is_known(&path);

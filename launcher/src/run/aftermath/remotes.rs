@@ -1,7 +1,8 @@
 //! Remotes on this machine: git runs the hooks of a repository that it pushes to (githooks(5)). In the homes and caches
 //! of runs commands write what they like, and nobody looks.
 
-use super::repository::{MOST_WORKTREES, New};
+use super::new::New;
+use super::repository::MOST_WORKTREES;
 use super::told::Seen;
 use super::{Aftermath, Look};
 use crate::plan::namespaces::CONFIG;

@@ -1,18 +1,20 @@
 //! What git executes of a repository that nobody had protected, and how that is put aside.
 
 use super::mercurial::is_plain_hgrc;
+use super::new::{New, Times};
 use super::remotes;
 use super::replaced::is_sample;
 use crate::enforce::aside::set_aside;
 use crate::plan::files::tidy;
-use crate::plan::namespaces::git::shape::{is_within_git, line};
+use crate::plan::namespaces::git::shape::{self, is_within_git, line};
 use crate::plan::namespaces::git::{OF_MERCURIAL, SHARED};
 use crate::plan::namespaces::git_config::LONGEST;
 use crate::plan::namespaces::{CONFIG, HOOKS, Repository, Setting};
 use crate::supervise::handlers::git_config::harmless::{self, Harm};
 use crate::supervise::handlers::git_config::sift::{Sifted, address_here, is_of_partial_clone, sift};
 use crate::sys::SyscallError;
-use crate::sys::beneath::{self, Ages, Directory};
+use crate::sys::beneath::{self, Ages, Directory, from_root};
+use crate::sys::descriptor;
 use crate::sys::file::{self, Identity};
 use crate::sys::path::says_missing;
 use crate::sys::within::is_below;
@@ -20,15 +22,17 @@ use sbx_client::report::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
 /// More hooks are not named.
 pub const MOST_NAMED: usize = 8;
 pub const COMMON: &str = "commondir";
-const OF_WORKTREE: &str = "config.worktree";
+pub const OF_WORKTREE: &str = "config.worktree";
+/// Names the file that leads to a linked worktree's directory.
+const GITDIR: &str = "gitdir";
 /// Where a repository keeps what it knows of its linked worktrees.
 pub const WORKTREES: &str = "worktrees";
 /// Variables that are not named, and hooks that are not put aside one by one, are more.
@@ -114,40 +118,6 @@ pub struct Known<'a> {
     pub may_push: Option<MayPush<'a>>,
 }
 
-/// Since when something is new.
-#[derive(Clone, Copy, Debug)]
-pub struct Times {
-    /// The start of this run. What was made before is older. So may be what was made in the first tick after: the clock
-    /// that files go by is a coarse one.
-    pub began: SystemTime,
-    /// When something in this repository may have been changed by a command: in this run, or in any if no run has
-    /// recorded the repository. By the coarse clock: what is changed from then on is not older.
-    pub since: SystemTime,
-}
-
-/// What of a repository is new.
-#[derive(Clone, Copy)]
-pub enum New {
-    All,
-    Since(SystemTime),
-}
-
-impl New {
-    /// Whether this entry is.
-    pub fn is(self, directory: &Directory, name: &OsStr) -> bool {
-        match self {
-            New::All => true,
-            New::Since(since) => directory.has_changed(name, since),
-        }
-    }
-
-    /// What is new in a directory of this name in that one. A directory that was moved here brings along what is older:
-    /// the kernel gives only itself a new time.
-    pub fn within(self, directory: &Directory, name: &OsStr) -> New {
-        if self.is(directory, name) { New::All } else { self }
-    }
-}
-
 /// A repository with what git would act on.
 #[derive(Debug, Default)]
 pub struct Judged {
@@ -195,7 +165,7 @@ pub fn judge(
             (Ok(None), _) => continue,
             (Ok(Some(text)), Some(before)) => compared(before, &text),
             (Ok(Some(text)), None) => sift(&text, |setting| {
-                is_own_worktree(setting, place, tree)
+                is_own_worktree(root, setting, place, tree)
                     || had_network && is_of_partial_clone(setting)
                     || address_here(setting)
                         .zip(may_push)
@@ -254,17 +224,32 @@ pub fn is_absent_or(directory: &Directory, name: &str, kind: impl FnOnce(&[u8]) 
 }
 
 /// Whether a submodule's repository names a directory of the same working tree as its own, or the one that leads to it.
-fn is_own_worktree(setting: &Setting, place: &Path, tree: Option<&Path>) -> bool {
-    let top = place.ancestors().find(|above| above.ends_with(".git")).and_then(Path::parent);
-    let named = tidy(&Path::new("/").join(place).join(setting.path()));
-    if tree.is_some() {
-        return setting.is("core", "worktree") && tree == Some(&named);
+/// No link is followed there: a command of a later run could have it lead elsewhere.
+fn is_own_worktree(root: &Directory, setting: &Setting, place: &Path, tree: Option<&Path>) -> bool {
+    let named = || match tree {
+        Some(tree) => {
+            let named = tidy(&Path::new("/").join(place).join(setting.path()));
+            (named == tree).then(|| from_root(&named).to_path_buf())
+        }
+        None => own_worktree(setting.path(), place),
+    };
+    setting.is("core", "worktree") && named().is_some_and(|named| root.is_straight(&named))
+}
+
+/// Where the files of a submodule are that has its repository at this place, if in the same working tree.
+fn own_worktree(path: &Path, place: &Path) -> Option<PathBuf> {
+    let top = place.ancestors().find(|above| above.ends_with(".git")).and_then(Path::parent)?;
+    let mut named = place.to_path_buf();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => named.push(name),
+            Component::ParentDir => named.pop().then_some(())?,
+            Component::CurDir => {}
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
     }
-    setting.is("core", "worktree")
-        && setting.path().is_relative()
-        && is_within_git(place.parent().unwrap_or(place))
-        && top.is_some_and(|top| named.starts_with(Path::new("/").join(top)))
-        && !is_within_git(&named)
+    let is_within_other = is_within_git(place.parent().unwrap_or(place));
+    (is_within_other && named.starts_with(top) && !is_within_git(&named)).then_some(named)
 }
 
 fn hooks(own: &Directory, new: New, before: Option<&Before>) -> Result<Vec<OsString>, SyscallError> {
@@ -318,11 +303,25 @@ fn worktrees(own: &Directory, new: New, stayed: &dyn Fn(&OsStr) -> bool) -> Vec<
         {
             harmful.push(place.join(COMMON));
         }
+        if new.is(&worktree, GITDIR.as_ref()) && !leads_back(&worktree) {
+            harmful.push(place.join(GITDIR));
+        }
         if new.is(&worktree, OF_WORKTREE.as_ref()) && !is_absent_or(&worktree, OF_WORKTREE, plain) {
             harmful.push(place.join(OF_WORKTREE));
         }
     }
     harmful
+}
+
+/// Whether the file that git takes for that of a linked worktree leads back to what it keeps of that, or no directory is
+/// there for it: git would write the file where there is none.
+fn leads_back(worktree: &Directory) -> bool {
+    let Some(own) = descriptor::path_of(worktree.as_fd().as_raw_fd()) else { return false };
+    let Ok(text) = worktree.read(GITDIR.as_ref(), LONGEST) else { return false };
+    let entry = text.map_or_else(|| own.clone(), |text| tidy(&own.join(line(&text))));
+    let leads =
+        || shape::led_to(&entry).and_then(|led| led.canonicalize().ok()).is_some_and(|led| led == own);
+    entry == own || entry.ends_with(".git") && (!entry.parent().is_some_and(Path::exists) || leads())
 }
 
 /// The linked worktrees that a protected repository has got. Mounts held those that were there.
@@ -432,14 +431,11 @@ impl Judged {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::namespaces::git_config::parse;
 
     #[test]
     fn a_submodule_names_a_directory_of_the_same_working_tree() {
-        let is_own = |place: &str, worktree: &str| {
-            let text = format!("[core]\n\tworktree = {worktree}\n");
-            parse(text.as_bytes()).iter().all(|setting| is_own_worktree(setting, Path::new(place), None))
-        };
+        let is_own =
+            |place: &str, worktree: &str| own_worktree(Path::new(worktree), Path::new(place)).is_some();
         assert!(is_own(".git/modules/lib", "../../../lib"));
         assert!(is_own("sub/.git/modules/a/b", "../../../../a/b"));
         for (place, worktree) in [
@@ -450,9 +446,9 @@ mod tests {
             ("sub/.git/modules/lib", "../../../../lib"),
             ("sub/.git/modules/lib", "../../../../../.."),
             ("modules/lib", "../../lib"),
+            (".git/modules/lib", "../../../../victim"),
         ] {
             assert!(!is_own(place, worktree), "{place}: {worktree}");
         }
-        assert!(!is_own_worktree(&parse(b"[core]\n\tpager = x\n")[0], Path::new(".git/modules/lib"), None));
     }
 }

@@ -4,7 +4,8 @@
 //! write another file. So each file has to have the form that git gives it, whatever it says.
 
 use super::index::is_odd;
-use super::repository::{MOST_NAMED, New, linked};
+use super::new::New;
+use super::repository::{MOST_NAMED, linked};
 use super::{Aftermath, Look};
 use crate::plan::namespaces::CONFIG;
 use crate::plan::namespaces::git::shape::{entry_of, files_of, led_to};
@@ -23,9 +24,8 @@ use std::path::{Path, PathBuf};
 const LONGEST: u64 = 1 << 20;
 /// What more there is in one directory is taken with the directory.
 const FEW: usize = 16;
-/// The conflicts of a merge: a name and a path each. git reads the files, and keeps copies of them in the second.
+/// The conflicts of a merge: a name and a path each. git reads the files, and keeps copies of them.
 const CONFLICTS: &str = "MERGE_RR";
-const RESOLUTIONS: &str = "rr-cache";
 /// Directories of states, and the files in them that consist of numbers and names of objects.
 const STATES: [(&str, &[&str]); 3] = [
     (
@@ -94,7 +94,8 @@ impl Look {
         let named =
             |paths: &[PathBuf]| paths.iter().take(MOST_NAMED).map(|path| path.as_path().into()).collect();
         self.outcome.findings.push(Finding {
-            path: path.into(),
+            // A repository in the place of the workspace has no name in it.
+            path: path.components().collect::<PathBuf>().as_path().into(),
             kind: FindingKind::StateChanged,
             names: named(odd),
             put_aside: named(put_aside),
@@ -142,7 +143,6 @@ impl Scan<'_> {
         for (state, of_objects) in STATES {
             self.take(place.join(state), in_state(own, state, of_objects));
         }
-        self.take(place.join(RESOLUTIONS), in_resolutions(own, new));
         let are_own = are_own(own, new, tree_of(path), self.shows);
         self.odd.extend((!are_own).then(|| place.join(CONFLICTS)));
     }
@@ -153,48 +153,6 @@ impl Scan<'_> {
             Some(_) => self.odd.push(at),
             None => {}
         }
-    }
-}
-
-/// git writes what it compares into files there.
-fn in_resolutions(own: &Directory, new: New) -> Option<Strays> {
-    let name = OsStr::new(RESOLUTIONS);
-    let all = match opened(own, name)? {
-        Ok(all) => all,
-        Err(_) => return new.is(own, name).then_some(Strays { are_many: true, ..Strays::default() }),
-    };
-    let new = new.within(own, name);
-    let mut odd = Strays::default();
-    let listed = all.each_entry(&mut Vec::with_capacity(LISTING), |name, entry| {
-        // A file says nothing.
-        if entry == Entry::Other && identity(&all, name).is_none_or(Identity::is_regular) {
-            return;
-        }
-        if !odd.are_many && new.is(&all, name) {
-            in_resolution(&all, name, &mut odd);
-        }
-    });
-    odd.are_many |= listed.is_err();
-    Some(odd)
-}
-
-fn in_resolution(all: &Directory, name: &OsStr, odd: &mut Strays) {
-    let links = |own: Directory| {
-        let mut links = Strays::default();
-        let listed = own.each_entry(&mut Vec::with_capacity(LISTING), |file, entry| {
-            if entry == Entry::Link {
-                links.add(file);
-            }
-        });
-        listed.map(|()| links)
-    };
-    match opened(all, name).map(|own| own.and_then(links)) {
-        Some(Ok(links)) if !links.are_many => {
-            links.names.into_iter().for_each(|file| odd.add(Path::new(name).join(file)));
-        }
-        // Closed, or no directory.
-        Some(_) => odd.add(name),
-        None => {}
     }
 }
 
@@ -283,7 +241,7 @@ fn leads_away(tree: &Directory, path: &Path) -> bool {
 
 /// Where the files of a git directory are. That a linked worktree names a place says nothing, if nothing there leads
 /// back.
-fn tree_of(path: &Path) -> Option<PathBuf> {
+pub fn tree_of(path: &Path) -> Option<PathBuf> {
     let of_settings = || files_of(path, &settings(&path.join(CONFIG)).ok()?);
     let beside = || path.ends_with(".git").then(|| path.parent().map(Path::to_path_buf)).flatten();
     match entry_of(path) {

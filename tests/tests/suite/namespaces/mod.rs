@@ -3,6 +3,7 @@
 
 mod across_runs;
 mod aftermath;
+mod astray;
 mod borrowed;
 mod configuration;
 mod exhausting;

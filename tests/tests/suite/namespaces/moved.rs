@@ -54,17 +54,17 @@ fn links_in_a_directory_that_is_moved_are_put_aside() {
     in_repositories(|world| {
         let precious = world.home.join("precious");
         world.write(&precious, "mine\n");
-        let first = "set -e; I=$(printf %040d 7); mkdir -p .git/prep/rr-cache/$I; sleep 0.1; \
-                     ln -s ~/precious .git/prep/rr-cache/$I/thisimage; sleep 0.1; git add .";
+        let first = "set -e; I=$(printf %040d 7); mkdir -p prep/rr-cache/$I; sleep 0.1; \
+                     ln -s ~/precious prep/rr-cache/$I/thisimage; sleep 0.1";
         let out = shell(world, &[], first).run().success();
-        let said = shell(world, &[], "mv .git/prep/rr-cache .git/rr-cache").run().success();
+        let said = shell(world, &[], "mv prep/rr-cache .git/rr-cache").run().success();
         assert!(said.err().contains("rr-cache"), "{out}\n{said}");
         let resolution = world.path(format!(".git/rr-cache/{:040}", 7));
         assert!(!resolution.join("thisimage").is_symlink(), "{said}");
         // A file that git itself would have put there stays.
-        let first = "mkdir -p .git/prep/x; echo x > .git/prep/x/thisimage";
+        let first = "mkdir -p prep/x; echo x > prep/x/thisimage";
         shell(world, &[], first).run().success();
-        shell(world, &[], "mv .git/prep/x .git/rr-cache/").run().success();
+        shell(world, &[], "mv prep/x .git/rr-cache/").run().success();
         assert_eq!(world.read(".git/rr-cache/x/thisimage").as_deref(), Some("x\n"));
     });
 }

@@ -15,7 +15,7 @@ const RESOLUTION: &str = "I=$(printf %040d 7); mkdir -p .git/rr-cache/$I; echo x
 
 /// Runs a script in a copy of the workspace where nobody looks, and in the sandbox. Each time the user does something
 /// outside, and something is looked at: it has to be so without the sandbox, and never with it. Returns what was said.
-fn is_only_without(world: &World, script: &str, uses: &str, is_so: impl Fn(&Path) -> bool) -> String {
+pub fn is_only_without(world: &World, script: &str, uses: &str, is_so: impl Fn(&Path) -> bool) -> String {
     let twin = world.home.join("twin");
     plain(world, &format!("rm -rf ~/twin; cp -r . ~/twin; cd ~/twin; {script}; {uses}"));
     assert!(is_so(&twin), "not without: {script}");
@@ -121,84 +121,6 @@ fn git_copies_no_file_of_a_working_tree_that_is_unknown() {
             assert!(said.contains("MERGE_RR.sbx-aside"), "{said}");
             plain(world, "rm -rf store sub tree .git/rr-cache .git/worktrees; git branch -q -D tree || true");
         }
-    });
-}
-
-/// However many links there are, all are put aside.
-#[test]
-fn no_number_of_links_hides_those_that_git_follows() {
-    in_repositories(|world| {
-        let precious = world.home.join("precious");
-        let known = ["COMMIT_EDITMSG", "MERGE_MSG", "SQUASH_MSG", "FETCH_HEAD", "ORIG_HEAD", "TAG_EDITMSG"];
-        let links = known.map(|name| format!("ln -sf ~/precious .git/{name}")).join("; ");
-        let script = format!(
-            "{links}; python3 -c 'import itertools, os\n\
-             for name in itertools.product(\"ABCDE\", repeat=6): os.symlink(\"x\", \".git/\" + \"\".join(name))'"
-        );
-        let uses = "rm -f ~/precious; touch ~/precious; git commit -q --allow-empty -m message";
-        let said = is_only_without(world, &script, uses, |_| fs::read_to_string(&precious).unwrap() != "");
-        let all = world.path(".git").read_dir().unwrap().flatten().filter(|entry| entry.path().is_symlink());
-        let left = all.filter(|entry| !entry.file_name().to_string_lossy().contains(".sbx-aside"));
-        assert_eq!(left.count(), 0, "{said}");
-    });
-}
-
-/// A log gets the names of whoever commits and of branches, which a command chooses.
-#[test]
-fn git_appends_to_nothing_by_a_link_for_a_log() {
-    in_repositories(|world| {
-        let precious = world.home.join("precious");
-        for log in ["logs/HEAD", "logs/refs/heads/$(git symbolic-ref --short HEAD)"] {
-            let script = format!("rm -f .git/{log}; ln -s ~/precious .git/{log}");
-            let uses = "rm -f ~/precious; touch ~/precious; git commit -q --allow-empty -m y";
-            let said =
-                is_only_without(world, &script, uses, |_| fs::read_to_string(&precious).unwrap() != "");
-            assert!(said.contains(".sbx-aside"), "{said}");
-        }
-    });
-}
-
-/// Whatever git writes, it writes through a link: the names of branches into `packed-refs`, a number into `gc.pid`.
-#[test]
-fn git_writes_through_no_link_of_the_command() {
-    in_repositories(|world| {
-        let precious = world.home.join("precious");
-        let object = "echo known | git hash-object -t blob";
-        for (script, uses) in [
-            (
-                "git branch 'b;x'; rm -f .git/packed-refs; ln -s ~/precious/refs .git/packed-refs"
-                    .to_string(),
-                "git pack-refs --all".to_string(),
-            ),
-            ("ln -s ~/precious/pid .git/gc.pid".to_string(), "git gc -q --force".to_string()),
-            ("ln -s ~/precious .git/refs/new".to_string(), "git update-ref refs/new/x HEAD".to_string()),
-            (
-                "rm -rf .git/info; ln -s ~/precious .git/info".to_string(),
-                "git update-server-info".to_string(),
-            ),
-            (
-                format!("ln -s ~/precious .git/objects/$({object} --stdin | cut -c 1-2)"),
-                format!("{object} -w --stdin"),
-            ),
-        ] {
-            let uses = format!("rm -rf ~/precious; mkdir ~/precious; {uses}");
-            let written = |_: &Path| fs::read_dir(&precious).unwrap().next().is_some();
-            let said = is_only_without(world, &script, &uses, written);
-            assert!(said.contains(".sbx-aside"), "{said}");
-        }
-    });
-}
-
-/// A link that says which ref is meant is read, and not followed.
-#[test]
-fn a_link_that_stands_for_a_ref_stays() {
-    in_repositories(|world| {
-        let script = "git branch other; ln -sf refs/heads/other .git/HEAD; \
-                      ln -s refs/heads/other .git/refs/heads/alias; git rev-parse alias >&2";
-        let said = shell(world, &[], script).run().success().err();
-        assert!(!said.contains("sbx: "), "{said}");
-        assert!(world.path(".git/HEAD").is_symlink() && world.path(".git/refs/heads/alias").is_symlink());
-        plain(world, "test $(git symbolic-ref HEAD) = refs/heads/other");
     });
 }
 

@@ -64,13 +64,19 @@ pub fn knows(own: &Path, entry: &Path, workspace: &Path) -> bool {
         return own.join(line(&text)).canonicalize().is_ok_and(|back| back == entry);
     }
     let settings = settings(&own.join(CONFIG)).unwrap_or_default();
-    files_of(own, &settings).is_some_and(|files| files == workspace)
+    let Some(named) = worktree_in(&settings) else { return false };
+    // git writes a relative path for a submodule. Over a link in it, a command could lead git elsewhere later.
+    let is_straight = named.is_absolute() || tidy(&own.join(named)) == workspace;
+    is_straight && files_of(own, &settings).is_some_and(|files| files == workspace)
 }
 
 /// Where a repository's files are, in its own words: git goes by the last ones.
 pub fn files_of(own: &Path, settings: &[Setting]) -> Option<PathBuf> {
-    let named = settings.iter().rfind(|setting| setting.is("core", "worktree"))?;
-    own.join(named.path()).canonicalize().ok()
+    own.join(worktree_in(settings)?).canonicalize().ok()
+}
+
+fn worktree_in(settings: &[Setting]) -> Option<&Path> {
+    settings.iter().rfind(|setting| setting.is("core", "worktree")).map(Setting::path)
 }
 
 /// Whether a path is that of a `.git`, or below it.

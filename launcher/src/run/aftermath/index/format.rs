@@ -24,6 +24,8 @@ const STAT: usize = 40;
 /// Where the mode is in that.
 const MODE: usize = 24;
 const OF_DIRECTORY: u32 = 0o040_000;
+const OF_SUBMODULE: u32 = 0o160_000;
+const OF_KIND: u32 = 0o170_000;
 /// Flags of an entry: there are more of them; the length of the name, all bits of which mean "or longer".
 const EXTENDED: u16 = 0x4000;
 const LENGTH: u16 = 0x0fff;
@@ -43,6 +45,8 @@ pub struct Text<'l, R> {
     length: u64,
     /// How much may be read.
     left: &'l mut u64,
+    /// Whether the path of a submodule leads away.
+    leads_away: &'l dyn Fn(&[u8]) -> bool,
 }
 
 /// What is not the path.
@@ -99,7 +103,13 @@ impl<'l, R: Read + Seek> Text<'l, R> {
     /// One that nothing was read of. `left` is how many bytes may be.
     pub fn new(mut file: R, left: &'l mut u64) -> Option<Text<'l, R>> {
         let length = file.seek(SeekFrom::End(0)).ok()?;
-        Some(Text { file: BufReader::with_capacity(READ_AT_ONCE, file), at: length, length, left })
+        let file = BufReader::with_capacity(READ_AT_ONCE, file);
+        Some(Text { file, at: length, length, left, leads_away: &|_| false })
+    }
+
+    /// The same, with what tells whether the path of a submodule leads away.
+    pub fn with_links(self, leads_away: &'l dyn Fn(&[u8]) -> bool) -> Text<'l, R> {
+        Text { leads_away, ..self }
     }
 
     /// The odd entries of an index, if it is odd.
@@ -160,7 +170,10 @@ impl<'l, R: Read + Seek> Text<'l, R> {
                 return None;
             }
             has_nameless |= path.is_empty();
-            if odd.len() < MOST_NAMED && !path.is_empty() && is_odd(&path, entry.mode) {
+            let is_odd = || {
+                is_odd(&path, entry.mode) || entry.mode & OF_KIND == OF_SUBMODULE && (self.leads_away)(&path)
+            };
+            if odd.len() < MOST_NAMED && !path.is_empty() && is_odd() {
                 odd.push(path.iter().take(NAMED).copied().collect());
             }
             if stops && odd.len() == MOST_NAMED {

@@ -1,0 +1,239 @@
+//! What leads git outside astray in its own directories: it writes into no file there, and goes into no directory, that
+//! a command has chosen.
+
+use super::git::{in_repositories, plain};
+use super::shell;
+use super::states::is_only_without;
+use std::fs;
+use std::path::Path;
+
+/// However many links there are, all are put aside.
+#[test]
+fn no_number_of_links_hides_those_that_git_follows() {
+    in_repositories(|world| {
+        let precious = world.home.join("precious");
+        let known = ["COMMIT_EDITMSG", "MERGE_MSG", "SQUASH_MSG", "FETCH_HEAD", "ORIG_HEAD", "TAG_EDITMSG"];
+        let links = known.map(|name| format!("ln -sf ~/precious .git/{name}")).join("; ");
+        let script = format!(
+            "{links}; python3 -c 'import itertools, os\n\
+             for name in itertools.product(\"ABCDE\", repeat=6): os.symlink(\"x\", \".git/\" + \"\".join(name))'"
+        );
+        let uses = "rm -f ~/precious; touch ~/precious; git commit -q --allow-empty -m message";
+        let said = is_only_without(world, &script, uses, |_| fs::read_to_string(&precious).unwrap() != "");
+        let all = world.path(".git").read_dir().unwrap().flatten().filter(|entry| entry.path().is_symlink());
+        let left = all.filter(|entry| !entry.file_name().to_string_lossy().contains(".sbx-aside"));
+        assert_eq!(left.count(), 0, "{said}");
+    });
+}
+
+/// A log gets the names of whoever commits and of branches, which a command chooses.
+#[test]
+fn git_appends_to_nothing_by_a_link_for_a_log() {
+    in_repositories(|world| {
+        let precious = world.home.join("precious");
+        for log in ["logs/HEAD", "logs/refs/heads/$(git symbolic-ref --short HEAD)"] {
+            let script = format!("rm -f .git/{log}; ln -s ~/precious .git/{log}");
+            let uses = "rm -f ~/precious; touch ~/precious; git commit -q --allow-empty -m y";
+            let said =
+                is_only_without(world, &script, uses, |_| fs::read_to_string(&precious).unwrap() != "");
+            assert!(said.contains(".sbx-aside"), "{said}");
+        }
+    });
+}
+
+/// Whatever git writes, it writes through a link: the names of branches into `packed-refs`, a number into `gc.pid`.
+#[test]
+fn git_writes_through_no_link_of_the_command() {
+    in_repositories(|world| {
+        let precious = world.home.join("precious");
+        let object = "echo known | git hash-object -t blob";
+        for (script, uses) in [
+            (
+                "mkdir -p .git/objects/refs/heads; ln -s ~/precious .git/objects/refs/heads/p; \
+                 rm -rf .git/objects/pack; ln -s refs/heads/p .git/objects/pack"
+                    .to_string(),
+                "git repack -q -a -d".to_string(),
+            ),
+            (
+                "git branch 'b;x'; rm -f .git/packed-refs; ln -s ~/precious/refs .git/packed-refs"
+                    .to_string(),
+                "git pack-refs --all".to_string(),
+            ),
+            ("ln -s ~/precious/pid .git/gc.pid".to_string(), "git gc -q --force".to_string()),
+            ("ln -s ~/precious .git/refs/new".to_string(), "git update-ref refs/new/x HEAD".to_string()),
+            (
+                "mkdir .git/refs/more; ln -s ~/precious .git/refs/more/x; chmod 311 .git/refs/more"
+                    .to_string(),
+                "git update-ref refs/more/x/y HEAD; chmod -f 755 .git/refs/more .git/more.sbx-aside || true"
+                    .to_string(),
+            ),
+            (
+                "rm -rf .git/info; ln -s ~/precious .git/info".to_string(),
+                "git update-server-info".to_string(),
+            ),
+            (
+                "O=$(echo x | git hash-object -w --stdin); mkdir -p .git/lost-found/other; \
+                 ln -s ~/precious/x .git/lost-found/other/$O"
+                    .to_string(),
+                "git fsck --lost-found".to_string(),
+            ),
+            (
+                "rm -f .git/objects/info/commit-graph; ln -s ~/precious/graph .git/objects/info/commit-graph"
+                    .to_string(),
+                "git commit-graph write --reachable".to_string(),
+            ),
+            (
+                format!("ln -s ~/precious .git/objects/$({object} --stdin | cut -c 1-2)"),
+                format!("{object} -w --stdin"),
+            ),
+        ] {
+            let uses = format!("rm -rf ~/precious; mkdir ~/precious; {uses}");
+            let written = |_: &Path| fs::read_dir(&precious).unwrap().next().is_some();
+            let said = is_only_without(world, &script, &uses, written);
+            assert!(said.contains(".sbx-aside"), "{said}");
+        }
+    });
+}
+
+/// A link that says which ref is meant is read, and not followed.
+#[test]
+fn a_link_that_stands_for_a_ref_stays() {
+    in_repositories(|world| {
+        let script = "git branch other; git symbolic-ref refs/heads/too refs/heads/other; \
+                      ln -sf refs/heads/other .git/HEAD; ln -s refs/heads/other .git/refs/heads/alias; \
+                      git rev-parse alias >&2";
+        let said = shell(world, &[], script).run().success().err();
+        assert!(!said.contains("sbx: "), "{said}");
+        assert!(world.path(".git/HEAD").is_symlink() && world.path(".git/refs/heads/alias").is_symlink());
+        plain(
+            world,
+            "test $(git symbolic-ref HEAD) = refs/heads/other; git rev-parse -q --verify refs/heads/too",
+        );
+    });
+}
+
+/// A ref that stands for `commondir` has git write the name of a directory there, whose settings it obeys from then on.
+#[test]
+fn git_writes_through_no_ref_that_stands_for_a_file() {
+    in_repositories(|world| {
+        let own = ".git/commondir";
+        for (script, uses, file) in [
+            ("echo 'ref: commondir' > .git/ORIG_HEAD", "git merge -q HEAD", own),
+            ("printf 'ref:commondir' > .git/refs/heads/y", "git branch -f y HEAD", own),
+            ("ln -s ~/other .git/sub; echo 'ref: sub/x' > .git/ORIG_HEAD", "git merge -q HEAD", ".git/sub/x"),
+            (
+                "git worktree add -q tree 2>/dev/null; echo 'ref: commondir' > .git/worktrees/tree/ORIG_HEAD",
+                "cd tree; git merge -q HEAD",
+                own,
+            ),
+        ] {
+            plain(world, "mkdir -p ~/other; rm -f ~/other/x");
+            let said = is_only_without(world, script, &format!("rm -f ~/other/x; {uses}"), |tree| {
+                tree.join(file).exists()
+            });
+            assert!(said.contains("HEAD.sbx-aside") || said.contains("y.sbx-aside"), "{said}");
+        }
+    });
+}
+
+/// A repository of a submodule has its files in the same working tree, and gets there over no link.
+#[test]
+fn no_submodule_has_its_files_elsewhere() {
+    in_repositories(|world| {
+        plain(world, "mkdir ~/victim");
+        let victim = world.home.join("victim");
+        for (leads, worktree) in [(":", "../../../../victim"), ("ln -s .git out", "../../../out/hooks/in")] {
+            let script = format!(
+                "{leads}; X=$(mktemp -d); git init -q $X; (cd $X; echo evil > f; git add f; git commit -qm m); \
+                 mkdir -p .git/modules n; cp -r $X/.git .git/modules/sm; rm -rf .git/modules/sm/hooks; \
+                 git config -f .git/modules/sm/config core.worktree {worktree}; echo gitdir: ../.git/modules/sm > n/.git"
+            );
+            let uses = "rm -f ~/victim/f; mkdir -p .git/hooks/in; (cd n; git reset -q --hard) || true";
+            let written = |tree: &Path| victim.join("f").exists() || tree.join(".git/hooks/in/f").exists();
+            let said = is_only_without(world, &script, uses, written);
+            assert!(said.contains("config.sbx-aside"), "{said}");
+            plain(world, "rm -rf .git/modules n out");
+        }
+    });
+}
+
+/// The same of a submodule of the user's whose working tree is gone, by a link that a later run changes.
+#[test]
+fn no_link_takes_the_place_of_a_submodule() {
+    in_repositories(|world| {
+        let up = "git init -q ~/up; cd ~/up; echo evil > f; git add f; git commit -qm m";
+        plain(
+            world,
+            &format!(
+                "mkdir ~/victim; ({up}); git -c protocol.file.allow=always submodule -q add ~/up sub; \
+                               git commit -qm sub; rm -rf sub; mkdir sub"
+            ),
+        );
+        let first = "rmdir sub; ln -s n sub; mkdir n; echo gitdir: ../.git/modules/sub > n/.git";
+        let said = shell(world, &[], first).run().success().err();
+        assert!(said.contains("n/.git.sbx-aside"), "{said}");
+        shell(world, &[], "rm sub; ln -s ../victim sub").run().success();
+        plain(world, "(cd n; git reset -q --hard) || true");
+        assert!(!world.home.join("victim/f").exists());
+        // The control.
+        plain(
+            world,
+            "rm -rf sub; ln -s ../victim sub; mv n/.git.sbx-aside n/.git; (cd n; git reset -q --hard)",
+        );
+        assert!(world.home.join("victim/f").exists());
+    });
+}
+
+/// Where links lead to, git goes into submodules: into the home of a run as well, where nobody looks.
+#[test]
+fn no_submodule_is_in_the_home_of_a_run() {
+    in_repositories(|world| {
+        let ran = world.outside.join("ran");
+        let planted = format!(
+            "H=$(awk -v at=$HOME '$5 == at {{ home = $4 }} END {{ print home }}' /proc/self/mountinfo); \
+             mkdir -p ~/e/sub; git init -q ~/e/sub; git -C ~/e/sub commit -q --allow-empty -m x; \
+             git -C ~/e/sub config core.fsmonitor 'touch {}; false'; ID=$(git -C ~/e/sub rev-parse HEAD)",
+            ran.display()
+        );
+        let gitlink = "printf '[submodule \"s\"]\n\tpath = in/sub\n\turl = ./s\n' > .gitmodules; git add .gitmodules; \
+                       git update-index --add --cacheinfo 160000,$ID,in/sub; git config submodule.s.active true";
+        let looks = || {
+            plain(world, "git ls-files --recurse-submodules >/dev/null 2>&1 || true");
+            fs::remove_file(&ran).is_ok()
+        };
+        for scripts in [
+            vec![format!("{planted}; ln -s $H/e in; {gitlink}")],
+            vec![
+                format!("mkdir in; ID=$(git rev-parse HEAD); {gitlink}"),
+                format!("{planted}; rmdir in; ln -s $H/e in"),
+            ],
+        ] {
+            let said: String = scripts.iter().map(|script| shell(world, &[], script).run().err()).collect();
+            assert!(said.contains("index.sbx-aside") && !looks(), "{said}");
+            // The control: it is what the index says.
+            plain(world, "mv .git/index.sbx-aside .git/index");
+            assert!(looks(), "{said}");
+            plain(world, "rm -rf in .gitmodules; git reset -q --hard; git config --unset submodule.s.active");
+        }
+    });
+}
+
+/// git writes the file that leads to a linked worktree's directory wherever that is said to be.
+#[test]
+fn no_linked_worktree_is_in_a_directory_of_the_users() {
+    in_repositories(|world| {
+        plain(world, "mkdir ~/victim");
+        let script = "mkdir -p .git/worktrees/w; echo ../.. > .git/worktrees/w/commondir; \
+                      cp .git/HEAD .git/worktrees/w; echo $HOME/victim/.git > .git/worktrees/w/gitdir";
+        let uses = "rm -f ~/victim/.git; git worktree repair 2>/dev/null || true";
+        let written = |_: &Path| world.home.join("victim/.git").exists();
+        let said = is_only_without(world, script, uses, written);
+        assert!(said.contains("worktrees/w/gitdir.sbx-aside"), "{said}");
+        // One that git has made stays, also where nothing is outside.
+        for place in ["tree", "~/other"] {
+            let out = shell(world, &[], &format!("git worktree add -q {place}")).run().success();
+            assert!(!out.err().contains("sbx-aside"), "{out}");
+        }
+        plain(world, "git -C tree status");
+    });
+}
