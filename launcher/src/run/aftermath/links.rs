@@ -1,6 +1,6 @@
-//! What leads git elsewhere by a name in its own directories: links, and refs that stand for what is no ref. git outside
-//! would write by them, into files of the user's that a command cannot change, or into its own ones: names of branches
-//! and of people, which a command chooses (`packed-refs`, logs), names of objects, and whatever else it keeps there.
+//! What leads git elsewhere by a name in its own directories: links, and refs that stand for what is no ref. git
+//! outside would write by them, into files of the user's that a command cannot change, or into its own: names of
+//! branches and of people, which a command chooses (`packed-refs`, logs), names of objects, and whatever else it keeps.
 
 use super::new::New;
 use super::{Aftermath, Look};

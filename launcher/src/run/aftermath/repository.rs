@@ -313,8 +313,8 @@ fn worktrees(own: &Directory, new: New, stayed: &dyn Fn(&OsStr) -> bool) -> Vec<
     harmful
 }
 
-/// Whether the file that git takes for that of a linked worktree leads back to what it keeps of that, or no directory is
-/// there for it: git would write the file where there is none.
+/// Whether the file that git takes for that of a linked worktree leads back to what it keeps of that, or no directory
+/// is there for it: git would write the file where there is none.
 fn leads_back(worktree: &Directory) -> bool {
     let Some(own) = descriptor::path_of(worktree.as_fd().as_raw_fd()) else { return false };
     let Ok(text) = worktree.read(GITDIR.as_ref(), LONGEST) else { return false };
