@@ -48,8 +48,8 @@ use std::rc::Rc;
 const LOCK: &str = "config.lock";
 
 /// Why a configuration that is harmless is not taken.
-const SHARED: &str =
-    "another run is in this repository, and could change what takes the place of its configuration";
+const SHARED: &str = "another run is in this repository, and could change what takes the place of its configuration; \
+                      end that one, or run this command outside";
 
 /// The configurations of a run.
 pub struct Configs {
