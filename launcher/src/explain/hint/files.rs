@@ -2,7 +2,7 @@
 
 use crate::explain::decode::Access;
 use crate::explain::hint::{CHANGES, Explainer, Hint, Reason, Rule, place};
-use crate::explain::sensitive::secrets_at;
+use crate::explain::sensitive::{secrets_at, service_at};
 use crate::plan::commands::{Obstacle, Place};
 use crate::sys::path::{self, is_of_process};
 use crate::sys::within::{is_below, is_within};
@@ -61,14 +61,14 @@ impl Explainer {
         }
         let hidden = self.out_of_sight(path)?;
         let rule = self.rule(&format!("may not connect to {}{hidden}", place::quoted(path)), "network.unix");
-        Some(Reason::of(rule, Some(Hint::default().and("--unix", path))))
+        Some(Reason::of(rule, Some(Hint::default().and("--unix", path).noting(service_at(path)))))
     }
 
     /// Why a UNIX socket is not connected to, and what would allow it.
     pub fn socket_reason(&self, path: &Path) -> Reason {
         let rule = self.rule(&format!("may not connect to {}", place::quoted(path)), "network.unix");
         let usable = self.attempts.connects_unix();
-        Reason::of(rule, usable.then(|| Hint::default().and("--unix", path)))
+        Reason::of(rule, usable.then(|| Hint::default().and("--unix", path).noting(service_at(path))))
     }
 
     /// That a path which is there outside is not there inside.

@@ -111,6 +111,16 @@ pub fn secrets_at(path: &Path, home: Option<&Path>) -> Option<&'static str> {
     known.or_else(|| is_secret_by_name(path).then_some("a secret, as its name says"))
 }
 
+/// What listens at a UNIX socket, where that does what the user may do, or more.
+pub fn service_at(path: &Path) -> Option<&'static str> {
+    let is_it = |socket: &Path| socket == path || canonical(socket) == canonical(path);
+    let known = table::SOCKETS.iter().find(|(socket, _)| is_it(Path::new(socket)));
+    let in_directory = |(name, _): &&Place| {
+        path.iter().rev().skip(1).any(|part| part.as_bytes().starts_with(name.as_bytes()))
+    };
+    known.or_else(|| table::SOCKET_DIRECTORIES.iter().find(in_directory)).map(|(_, what)| *what)
+}
+
 fn is_secret_by_name(path: &Path) -> bool {
     let named = |name: &OsStr| {
         let name = Name::new(name.as_bytes());
@@ -379,9 +389,8 @@ impl Sensitive {
 
     /// Why a UNIX socket is sensitive: what listens there has rights of its own.
     pub fn unix(&self, path: &Path) -> Option<String> {
-        let known = table::SOCKETS.iter().find(|(socket, _)| canonical(Path::new(socket)) == path);
-        match known {
-            Some((_, what)) => Some(what.to_string()),
+        match service_at(path) {
+            Some(what) => Some(what.to_string()),
             None if self.workspace.as_deref().is_some_and(|own| is_within(path, own)) => None,
             None => Some("a service outside, with rights of its own".to_string()),
         }

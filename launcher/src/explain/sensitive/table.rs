@@ -202,6 +202,10 @@ pub const SOCKETS: &[Place] = &[
     ("/tmp/.X11-unix/X0", "the screen and the keyboard"),
 ];
 
+/// How the names of directories begin with sockets of such services in them.
+pub const SOCKET_DIRECTORIES: &[Place] =
+    &[("tmux-", "a tmux outside: starts programs there"), ("S-", "a screen outside: starts programs there")];
+
 /// Calls that are more than a program asks for by itself, and what each does. `{whose}`: the processes that it reaches.
 pub const CALLS: &[(&str, &str)] = &[
     ("ptrace", "controls {whose}"),

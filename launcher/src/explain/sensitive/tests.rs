@@ -227,3 +227,13 @@ fn secrets_are_known_by_place_or_name() {
         assert_eq!(at(plain), None, "{plain}");
     }
 }
+
+#[test]
+fn sockets_of_services_that_start_programs_are_known() {
+    assert!(service_at(Path::new("/run/docker.sock")).is_some());
+    assert!(service_at(Path::new("/tmp/tmux-1000/default")).is_some_and(|what| what.contains("tmux")));
+    assert!(
+        service_at(Path::new("/tmp/tmux-1000")).is_none()
+            && service_at(Path::new("/tmp/db/s.sock")).is_none()
+    );
+}

@@ -151,7 +151,8 @@ fn an_index_in_memory_is_always_looked_at() {
         let at = place.to_str().unwrap();
         let run =
             |words: [&str; 3]| world.sbx(["run", "--workspace", at, "--cwd", at, "--"]).args(words).run();
-        let made = "git init -q .; mkdir -p Agit/hooks; echo x > Agit/hooks/pre-commit; git add Agit; sleep 0.1";
+        let made =
+            "git init -q .; mkdir -p Agit/hooks; echo x > Agit/hooks/pre-commit; git add Agit; sleep 0.1";
         run(["bash", "-ec", made]).success();
         let script = "import hashlib, mmap\n\
             file = open('.git/index', 'r+b')\n\

@@ -3,6 +3,7 @@
 use crate::error::Refusal;
 use crate::explain::query::{self, Destination, Question, Verdict};
 use crate::explain::review::probes::{ABSENT, Gain, Side, files, is_given, place, places};
+use crate::explain::sensitive::service_at;
 use crate::explain::sensitive::table::SOCKETS;
 use crate::explain::sensitive::{DEVICES, Sensitive, Use};
 use crate::hosts::{HostName, HostPattern, HostRule};
@@ -226,7 +227,7 @@ fn sockets(side: Side<'_>, gains: &mut Vec<Gain>) -> Result<(), Refusal> {
         if is_told || WITHOUT.iter().any(|place| is_within(&path, Path::new(place))) {
             continue;
         }
-        let (is_directory, is_known) = (path.is_dir(), known(&path).is_some());
+        let (is_directory, is_known) = (path.is_dir(), service_at(&path).is_some());
         let asked = if is_directory { path.join("socket") } else { path.clone() };
         // What an entry names is given when it comes.
         let comes = is_known && !is_there(&path);
@@ -276,7 +277,7 @@ fn there_now(side: Side<'_>, directory: &Path) -> Result<String, Refusal> {
     if there.is_empty() {
         return Ok("whatever program outside listens there".to_string());
     }
-    there.sort_by_key(|path| known(path).is_none());
+    there.sort_by_key(|path| service_at(path).is_none());
     let more = there.len().saturating_sub(MOST_NAMED);
     let named = there.iter().take(MOST_NAMED).map(|path| {
         let name = path.strip_prefix(directory).unwrap_or(path);
@@ -288,10 +289,5 @@ fn there_now(side: Side<'_>, directory: &Path) -> Result<String, Refusal> {
 
 /// What listens at a socket.
 fn service(path: &Path) -> &'static str {
-    known(path).unwrap_or("a service outside, with rights of its own")
-}
-
-fn known(path: &Path) -> Option<&'static str> {
-    let is_it = |socket: &Path| socket == path || canonical(socket) == canonical(path);
-    SOCKETS.iter().find(|(socket, _)| is_it(Path::new(socket))).map(|(_, what)| *what)
+    service_at(path).unwrap_or("a service outside, with rights of its own")
 }
