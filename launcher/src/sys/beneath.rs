@@ -28,8 +28,9 @@ pub struct Ages {
     pub changed: SystemTime,
     /// Of its contents (`st_mtim`).
     pub modified: SystemTime,
-    /// Whether a directory holds no other one, as far as its file system counts them (inode(7)).
-    pub is_without_directories: bool,
+    /// How many names it has. A directory has two, and one for each directory in it, where its file system counts
+    /// them (inode(7)).
+    pub names: u32,
 }
 
 /// What an entry of a directory is, as far as a search goes by it.
@@ -294,7 +295,7 @@ impl Directory {
             born: knows_birth.then(|| at(found.stx_btime.tv_sec, found.stx_btime.tv_nsec)),
             changed: at(found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec),
             modified: at(found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec),
-            is_without_directories: found.stx_nlink == 2,
+            names: found.stx_nlink,
         })
     }
 }

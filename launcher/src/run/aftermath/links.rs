@@ -25,6 +25,8 @@ const STORES: [&str; 3] = ["objects", "lfs/objects", "annex/objects"];
 const IN_OBJECTS: [&str; 2] = ["objects/info", "objects/pack"];
 /// Longer names of refs cannot be.
 const LONGEST: u64 = 8192;
+/// As much is read of a list of tables, or of an index of packs.
+const LONGEST_TABLE: u64 = 1 << 20;
 
 impl Aftermath {
     /// Puts aside what is new of that in a repository, and in what it keeps of its linked worktrees.
@@ -42,6 +44,7 @@ impl Aftermath {
                 .iter()
                 .filter_map(|place| look.tell_failure(&path.join(place), set_aside_above(&own, place)));
             let put_aside: Vec<PathBuf> = put_aside.collect();
+            look.aside.extend(put_aside.iter().map(|place| path.join(place)));
             look.found_states(&path, &found, &put_aside);
             if !has_more {
                 return;
@@ -101,11 +104,10 @@ impl Scan<'_> {
         let listed = directory.each_entry(&mut Vec::with_capacity(LISTING), |name, entry| {
             let leads_away = match entry {
                 Entry::Link => new.is(directory, name) && !is_left(directory, name, place),
-                Entry::Other => {
-                    is_for_a_ref(name, place)
-                        && (all_files || new.is(directory, name))
-                        && stands_for_no_ref(directory, name)
-                }
+                Entry::Other => match leading(name, place) {
+                    Some(leads_away) => (all_files || new.is(directory, name)) && leads_away(directory, name),
+                    None => false,
+                },
                 Entry::Directory => {
                     inner(name);
                     false
@@ -148,6 +150,52 @@ fn has_refs(place: &Path) -> bool {
     own.as_os_str().is_empty() || own.starts_with("refs") || place == Path::new("worktrees")
 }
 
+/// What tells whether a file of this name in this directory leads git away, if any can.
+fn leading(name: &OsStr, place: &Path) -> Option<fn(&Directory, &OsStr) -> bool> {
+    if is_for_a_ref(name, place) {
+        Some(stands_for_no_ref)
+    } else if place == Path::new("reftable") && name == "tables.list" {
+        Some(lists_other_tables)
+    } else if place.starts_with("objects/pack") && name.as_bytes().starts_with(b"multi-pack-index") {
+        Some(names_other_packs)
+    } else {
+        None
+    }
+}
+
+/// Whether a list of tables of refs has paths. git removes the tables that it has put together into one.
+fn lists_other_tables(directory: &Directory, name: &OsStr) -> bool {
+    let text = directory.read(name, LONGEST_TABLE);
+    text.map_or(true, |text| text.is_some_and(|text| text.contains(&b'/')))
+}
+
+/// Whether an index of several packs has paths. git removes packs of which it needs nothing any more.
+fn names_other_packs(directory: &Directory, name: &OsStr) -> bool {
+    match directory.beginning(name, LONGEST_TABLE) {
+        // git reads no other.
+        Ok(Some(text)) if !text.starts_with(b"MIDX") => false,
+        Ok(Some(text)) => names_of_packs(&text).is_none_or(|names| names.contains(&b'/')),
+        Ok(None) => false,
+        Err(_) => true,
+    }
+}
+
+/// The names in such an index (gitformat-pack(5)): after 12 bytes, four of which say what it is, a table of chunks,
+/// each with a name and eight bytes that say where it begins.
+fn names_of_packs(text: &[u8]) -> Option<&[u8]> {
+    const HEADER: usize = 12;
+    const ROW: usize = 12;
+    let begins = |row: usize| {
+        let offset = text.get(HEADER + row * ROW + 4..HEADER + (row + 1) * ROW)?;
+        usize::try_from(u64::from_be_bytes(offset.try_into().ok()?)).ok()
+    };
+    let count = usize::from(*text.get(6)?);
+    let is_of_names = |row: &usize| text.get(HEADER + row * ROW..).is_some_and(|at| at.starts_with(b"PNAM"));
+    // git goes by the first.
+    let row = (0..count).find(is_of_names)?;
+    text.get(begins(row)?..begins(row + 1)?)
+}
+
 /// Whether git takes a file of this name, in this directory, for a ref: it writes messages that begin in any way.
 fn is_for_a_ref(name: &OsStr, place: &Path) -> bool {
     let name = name.as_bytes();
@@ -181,6 +229,8 @@ fn is_left(directory: &Directory, name: &OsStr, place: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::enforce::scratch::Scratch;
+    use std::fs;
 
     #[test]
     fn refs_are_where_git_has_them() {
@@ -220,5 +270,36 @@ mod tests {
                 && !names_a_ref(b"refs/../commondir")
                 && !names_a_ref(b"worktrees/a/HEAD")
         );
+    }
+
+    #[test]
+    fn indexes_and_lists_name_what_is_beside_them() {
+        let scratch = Scratch::create(None).unwrap();
+        let directory = Directory::open(scratch.path()).unwrap();
+        let packs = |names: &str| {
+            let rows = [(&b"PNAM"[..], 36_u64), (b"\0\0\0\0", 36 + names.len() as u64)];
+            let rows: Vec<u8> =
+                rows.iter().flat_map(|(name, at)| [name, &at.to_be_bytes()[..]].concat()).collect();
+            let text = [b"MIDX\x01\x01\x01\0\0\0\0\x01", &rows[..], names.as_bytes()].concat();
+            fs::write(scratch.path().join("packs"), text).unwrap();
+            names_other_packs(&directory, "packs".as_ref())
+        };
+        assert!(!packs("pack-1.idx\0\0") && packs("../pack-1.idx\0\0"));
+        fs::write(scratch.path().join("packs"), "MIDX").unwrap();
+        assert!(names_other_packs(&directory, "packs".as_ref()));
+        let tables = |text: &str| {
+            fs::write(scratch.path().join("tables"), text).unwrap();
+            lists_other_tables(&directory, "tables".as_ref())
+        };
+        assert!(!tables("0x1-0x2-a.ref\n") && !tables("") && tables("../0x1-0x2-a.ref\n"));
+        let is_led = |path: &str| {
+            let path = Path::new(path);
+            leading(path.file_name().unwrap(), path.parent().unwrap()).is_some()
+        };
+        assert!(
+            is_led("reftable/tables.list")
+                && is_led("objects/pack/multi-pack-index.d/multi-pack-index-1.midx")
+        );
+        assert!(!is_led("objects/pack/pack-1.idx") && !is_led("description"));
     }
 }

@@ -25,6 +25,7 @@ mod search;
 mod sentence;
 mod state;
 mod told;
+mod worktrees;
 
 use crate::enforce::aside::set_aside_below;
 use crate::plan::Plan;
@@ -45,7 +46,7 @@ use sbx_client::report::{Bytes, Finding, FindingKind};
 use search::is_for_submodules;
 pub use sentence::line;
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Instant, SystemTime};
@@ -108,12 +109,16 @@ struct Look {
     /// How many files and links led to what is looked at.
     led: usize,
     followed: Followed,
+    /// What has been put aside.
+    aside: BTreeSet<PathBuf>,
 }
 
 impl Look {
     /// Puts something aside, and tells where that fails. `path` is its whole path.
     fn put_aside(&mut self, below: &Directory, place: &Path, path: &Path) -> Option<PathBuf> {
-        self.tell_failure(path, set_aside_below(below, place))
+        let aside = self.tell_failure(path, set_aside_below(below, place))?;
+        self.aside.insert(path.with_file_name(aside.file_name()?));
+        Some(aside)
     }
 
     fn tell_failure(&mut self, path: &Path, aside: Result<PathBuf, SyscallError>) -> Option<PathBuf> {
@@ -159,6 +164,7 @@ impl Aftermath {
             indexes: Looked { left: index::MOST_READ, has_new: false, has_unseen: false },
             led: 0,
             followed: Followed::default(),
+            aside: BTreeSet::new(),
         };
         let began = timer::file_time();
         self.look_at_kept(&mut look);
@@ -200,6 +206,7 @@ impl Aftermath {
                 shown(&self.workspace)
             ));
         }
+        self.look_at_ways_out(&unseen.leading_out, look);
         for place in unseen.crowded {
             self.turn_away(&place, &Kind::Unclear, look);
         }
@@ -296,10 +303,8 @@ impl Aftermath {
         match is_protected {
             true => {
                 let held = |place: &Path| self.holds(&path.join(place));
-                let judged = self
-                    .root
-                    .below(place)
-                    .map(|own| repository::judge_worktrees(&own, self.times(&path), &held));
+                let judged =
+                    self.root.below(place).map(|own| worktrees::judge(&own, self.times(&path), &held));
                 self.conclude(place, judged.map(Some), look);
                 // Hooks of linked worktrees that the command has added.
                 let names = if self.has_new_worktrees(place) { self.led_to(&path, None) } else { Vec::new() };
@@ -361,7 +366,7 @@ impl Aftermath {
         let Some(common) = target.ancestors().find(|above| self.is_protected(above)) else { return false };
         let times = Times { began: self.record.began, since: self.since };
         let held = |place: &Path| self.holds(&common.join(place));
-        let of_worktrees = Directory::open(common).map(|own| repository::judge_worktrees(&own, times, &held));
+        let of_worktrees = Directory::open(common).map(|own| worktrees::judge(&own, times, &held));
         let own = Directory::open(Path::new("/"))
             .and_then(|root| {
                 repository::judge(

@@ -36,7 +36,7 @@ impl New {
         match self {
             New::All => true,
             New::Since(since) => {
-                directory.ages(name).is_ok_and(|ages| ages.changed >= since || !ages.is_without_directories)
+                directory.ages(name).is_ok_and(|ages| ages.changed >= since || ages.names != 2)
             }
         }
     }

@@ -2,10 +2,10 @@
 
 use super::{Aftermath, Look};
 use crate::plan::namespaces::Record;
-use crate::plan::namespaces::git::shape::{common_of, knows, named_by};
+use crate::plan::namespaces::git::shape::{common_of, is_within_git, knows, named_by};
 use crate::plan::namespaces::git_config::LONGEST;
 use crate::sys::beneath::Directory;
-use crate::sys::path::{real_for_all, says_missing};
+use crate::sys::path::{real_for_all, says_missing, way};
 use crate::sys::{SyscallError, file};
 use sbx_client::report::{Finding, FindingKind};
 use std::collections::BTreeMap;
@@ -29,6 +29,22 @@ impl Aftermath {
         let common = common_of(target).unwrap_or_else(|| target.to_path_buf());
         !knows(target, entry, top)
             && (self.is_protected(&common) || !self.led_to(&common, Some(top)).is_empty())
+    }
+
+    /// Puts new links aside that lead to where runs write: what is there, nobody looks at, and git goes into submodules
+    /// over links.
+    pub(super) fn look_at_ways_out(&self, links: &[PathBuf], look: &mut Look) {
+        // Those of git's own are put aside, wherever they lead.
+        for place in links.iter().filter(|place| !is_within_git(place)) {
+            let path = self.workspace.join(place);
+            if look.aside.contains(&path) || !self.is_of_runs(&way(&path).real) {
+                continue;
+            }
+            let aside = look.put_aside(&self.root, place, &path);
+            let put_aside = aside.iter().filter_map(|aside| Some(aside.file_name()?.into())).collect();
+            let (path, kind) = (path.as_path().into(), FindingKind::FileMade);
+            look.outcome.findings.push(Finding { path, kind, names: Vec::new(), put_aside });
+        }
     }
 
     /// Puts a file or link aside that leads to a repository which nobody can look after, if it is new there, or leads

@@ -4,9 +4,10 @@ use super::mercurial::is_plain_hgrc;
 use super::new::{New, Times};
 use super::remotes;
 use super::replaced::is_sample;
+use super::worktrees;
 use crate::enforce::aside::set_aside;
 use crate::plan::files::tidy;
-use crate::plan::namespaces::git::shape::{self, is_within_git, line};
+use crate::plan::namespaces::git::shape::{is_within_git, line};
 use crate::plan::namespaces::git::{OF_MERCURIAL, SHARED};
 use crate::plan::namespaces::git_config::LONGEST;
 use crate::plan::namespaces::{CONFIG, HOOKS, Repository, Setting};
@@ -14,7 +15,6 @@ use crate::supervise::handlers::git_config::harmless::{self, Harm};
 use crate::supervise::handlers::git_config::sift::{Sifted, address_here, is_of_partial_clone, sift};
 use crate::sys::SyscallError;
 use crate::sys::beneath::{self, Ages, Directory, from_root};
-use crate::sys::descriptor;
 use crate::sys::file::{self, Identity};
 use crate::sys::path::says_missing;
 use crate::sys::within::is_below;
@@ -22,7 +22,7 @@ use sbx_client::report::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
@@ -31,8 +31,6 @@ use std::time::SystemTime;
 pub const MOST_NAMED: usize = 8;
 pub const COMMON: &str = "commondir";
 pub const OF_WORKTREE: &str = "config.worktree";
-/// Names the file that leads to a linked worktree's directory.
-const GITDIR: &str = "gitdir";
 /// Where a repository keeps what it knows of its linked worktrees.
 pub const WORKTREES: &str = "worktrees";
 /// Variables that are not named, and hooks that are not put aside one by one, are more.
@@ -175,7 +173,11 @@ pub fn judge(
             // A link, or no file.
             (Err(_), before) => Sifted { kept: before.cloned().unwrap_or_default(), ..unreadable(name) },
         };
-        judged.configs.push((name, sifted));
+        // By another name of the file, a later command could write what mounts protect by this one.
+        let has_names = own.ages(name.as_ref()).is_ok_and(|ages| ages.names > 1);
+        let names = (has_names && sifted.harmful.is_empty()).then(|| name.as_bytes().to_vec());
+        let harmful = sifted.harmful.iter().cloned().chain(names).collect();
+        judged.configs.push((name, Sifted { harmful, ..sifted }));
     }
     judged.configs.retain(|(_, sifted)| !sifted.harmful.is_empty());
     // A linked worktree's repository is looked at by itself.
@@ -198,7 +200,7 @@ pub fn judge(
         let now = || file::identity_of(own.as_fd(), Path::new(WORKTREES).join(name).as_os_str(), false).ok();
         then.is_some_and(|then| now().is_some_and(|now| then.is(now)))
     };
-    judged.whole.extend(worktrees(&own, new, &stayed));
+    judged.whole.extend(worktrees::astray(&own, new, &stayed));
     judged.whole.extend(remotes::files(&own, new));
     Ok(Some(judged))
 }
@@ -277,59 +279,6 @@ pub fn leads_to(text: &[u8], place: &str) -> bool {
     line(text) == Path::new(place)
 }
 
-/// What of linked worktrees git would act on: another shared repository, settings of their own. Of those that `stayed`
-/// where they were, the time of each file says whether it is new.
-fn worktrees(own: &Directory, new: New, stayed: &dyn Fn(&OsStr) -> bool) -> Vec<PathBuf> {
-    let at = Path::new(WORKTREES);
-    let listed = own.below(at).and_then(|all| Ok((all.names_like(MOST_WORKTREES, |_| true)?, all)));
-    let (names, all) = match listed {
-        Ok(((names, false), all)) => (names, all),
-        Err(failed) if failed.errno() == libc::ENOENT => return Vec::new(),
-        _ => return if new.is(own, at.as_os_str()) { vec![at.to_path_buf()] } else { Vec::new() },
-    };
-    let in_all = new.within(own, at.as_os_str());
-    let mut harmful = Vec::new();
-    for name in names {
-        let place = at.join(&name);
-        let Ok(worktree) = own.below(&place) else {
-            // A link, or closed.
-            harmful.extend(new.is(own, place.as_os_str()).then_some(place));
-            continue;
-        };
-        let new = if stayed(&name) { new } else { in_all.within(&all, &name) };
-        let plain = |text: &[u8]| sift(text, |_| false).is_ok_and(|sifted| sifted.harmful.is_empty());
-        if new.is(&worktree, COMMON.as_ref())
-            && !is_absent_or(&worktree, COMMON, |text| leads_to(text, "../..") || leads_to(text, "."))
-        {
-            harmful.push(place.join(COMMON));
-        }
-        if new.is(&worktree, GITDIR.as_ref()) && !leads_back(&worktree) {
-            harmful.push(place.join(GITDIR));
-        }
-        if new.is(&worktree, OF_WORKTREE.as_ref()) && !is_absent_or(&worktree, OF_WORKTREE, plain) {
-            harmful.push(place.join(OF_WORKTREE));
-        }
-    }
-    harmful
-}
-
-/// Whether the file that git takes for that of a linked worktree leads back to what it keeps of that, or no directory
-/// is there for it: git would write the file where there is none.
-fn leads_back(worktree: &Directory) -> bool {
-    let Some(own) = descriptor::path_of(worktree.as_fd().as_raw_fd()) else { return false };
-    let Ok(text) = worktree.read(GITDIR.as_ref(), LONGEST) else { return false };
-    let entry = text.map_or_else(|| own.clone(), |text| tidy(&own.join(line(&text))));
-    let leads =
-        || shape::led_to(&entry).and_then(|led| led.canonicalize().ok()).is_some_and(|led| led == own);
-    entry == own || entry.ends_with(".git") && (!entry.parent().is_some_and(Path::exists) || leads())
-}
-
-/// The linked worktrees that a protected repository has got. Mounts held those that were there.
-pub fn judge_worktrees(own: &Directory, Times { began, .. }: Times, held: &dyn Fn(&Path) -> bool) -> Judged {
-    let stayed = |name: &OsStr| held(&Path::new(WORKTREES).join(name).join(OF_WORKTREE));
-    Judged { is_made: true, whole: worktrees(own, New::Since(began), &stayed), ..Judged::default() }
-}
-
 /// What hooks and configuration of a repository lead to, as far as that may have been changed and is not `held`:
 /// scripts, more configuration. A file is passed over that is the same in the working tree beside the repository: a new
 /// linked worktree has the hooks of the tree.
@@ -384,6 +333,11 @@ pub fn ages(root: &Directory, place: &Path) -> Result<Ages, SyscallError> {
 }
 
 impl Judged {
+    /// Of files that the command has made.
+    pub fn of_files(whole: Vec<PathBuf>) -> Judged {
+        Judged { is_made: true, whole, ..Judged::default() }
+    }
+
     /// What git would act on, by the names of variables and files.
     pub fn names(&self) -> Vec<Bytes> {
         let variables = self.configs.iter().flat_map(|(_, sifted)| &sifted.harmful).take(MOST_VARIABLES);

@@ -5,11 +5,13 @@ mod waiting;
 use super::LEAST;
 use crate::plan::namespaces::git::shape::is_within_git;
 use crate::sys::beneath::{Directory, Entry, LISTING};
+use crate::sys::file;
 use crate::sys::path::says_missing;
 use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher, RandomState};
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::os::fd::AsFd;
+use std::path::{Component, Path, PathBuf};
 use std::time::{Instant, SystemTime};
 use waiting::{Node, ROOM, Tree, Waiting};
 
@@ -26,11 +28,14 @@ const GIT: &str = ".git";
 /// Where git keeps the repositories of submodules.
 const MODULES: &str = "modules";
 
+/// More links that may lead out are not looked at.
+const MOST_LEADING: usize = 1 << 16;
+
 /// More links where git makes none are not taken one by one.
 const MOST_LINKS: usize = 256;
 
-/// What git needs in a repository.
-const NEEDED: [&str; 4] = ["HEAD", "commondir", "objects", "refs"];
+/// What git needs in a repository, and what makes a part of one, for a later command to add the rest.
+const NEEDED: [&str; 6] = ["HEAD", "commondir", "objects", "refs", "config", "hooks"];
 
 /// Names of what leads to a repository, or is one.
 const ENTRIES: [&str; 2] = [GIT, ".hg"];
@@ -49,6 +54,8 @@ pub struct Unseen {
     pub crowded: Vec<PathBuf>,
     /// Whether there were more directories than are looked into, of those that have changed.
     pub too_many: bool,
+    /// New links that may lead out of the directory.
+    pub leading_out: Vec<PathBuf>,
 }
 
 /// Calls `each` with the repositories below a directory, by their paths from there, what is near the top first.
@@ -133,7 +140,7 @@ impl<F: FnMut(&Path)> Search<'_, F> {
         self.seen += 1;
         let mut found = Found::default();
         let at = self.root.below(place);
-        let mut without_room = None;
+        let (mut without_room, mut leading_out) = (None, Vec::new());
         let before = self.others.waiting();
         let listed = match &at {
             Ok(at) => {
@@ -145,6 +152,10 @@ impl<F: FnMut(&Path)> Search<'_, F> {
                 let mut buffer = std::mem::take(&mut self.buffer);
                 let listed = at.each_entry_at(0, &mut buffer, |name, entry, next| {
                     found.note(place, name, entry);
+                    let is_new = || at.has_changed(name, self.since);
+                    if entry == Entry::Link && is_new() && may_lead_out(at, place, name) {
+                        leading_out.push(place.join(name));
+                    }
                     // Added with the `.git`.
                     let is_known = name == MODULES && place.ends_with(GIT);
                     let is_new = entry == Entry::Directory && !is_known;
@@ -160,6 +171,9 @@ impl<F: FnMut(&Path)> Search<'_, F> {
             Err(failed) if says_missing(&failed.cause) => return None,
             Err(_) => false,
         };
+        let room = MOST_LEADING.saturating_sub(self.unseen.leading_out.len());
+        self.unseen.too_many |= leading_out.len() > room;
+        self.unseen.leading_out.extend(leading_out.into_iter().take(room));
         if !listed {
             // One that may be entered can be used without being listed.
             self.closed(place);
@@ -168,7 +182,8 @@ impl<F: FnMut(&Path)> Search<'_, F> {
             let names = ENTRIES.iter().chain(&NEEDED).filter(|name| held.has(name));
             names.for_each(|name| found.note(place, name.as_ref(), Entry::Other));
         }
-        if found.is_repository() {
+        // Later runs protect such a part where git keeps submodules, whoever made it.
+        if found.is_repository() || found.is_part() && is_of_submodule(self.root, place) {
             (self.each)(place);
         }
         found.entries().for_each(|name| (self.each)(&place.join(name)));
@@ -254,12 +269,42 @@ impl<F: FnMut(&Path)> Search<'_, F> {
     }
 }
 
+/// Whether a link goes to an absolute path, or above the directory that the search began in. Others lead out by links
+/// that do.
+fn may_lead_out(at: &Directory, place: &Path, name: &OsStr) -> bool {
+    let Ok(target) = file::read_link(at.as_fd(), name) else { return false };
+    let mut depth = place.components().count();
+    Path::new(&target).components().any(|part| match part {
+        Component::RootDir => true,
+        Component::ParentDir => {
+            let is_at_top = depth == 0;
+            depth = depth.saturating_sub(1);
+            is_at_top
+        }
+        Component::Normal(_) => {
+            depth += 1;
+            false
+        }
+        _ => false,
+    })
+}
+
 /// Whether a place is where git keeps the repositories of submodules, or one of them: in a directory of git's, whatever
 /// its name, and in those of linked worktrees.
 pub fn is_for_submodules(root: &Directory, place: &Path) -> bool {
     let is_modules = |above: &&Path| above.file_name().is_some_and(|name| name == MODULES);
     let mut all = place.ancestors().filter(is_modules).filter_map(Path::parent);
     all.any(|own| is_within_git(own) || is_repository(root, own))
+}
+
+/// Whether a part of a repository there is one of a submodule's, and not of what such a one has in it: directories of
+/// refs have a `HEAD` as well.
+fn is_of_submodule(root: &Directory, place: &Path) -> bool {
+    let mut above =
+        place.ancestors().skip(1).take_while(|above| above.file_name().is_some_and(|name| name != MODULES));
+    let is_part =
+        |above: &Path| root.place(above).is_ok_and(|above| above.has("HEAD") || above.has("config"));
+    !above.any(is_part) && is_for_submodules(root, place)
 }
 
 /// Whether git would take a directory for a repository.
@@ -304,8 +349,14 @@ impl Found {
 
     /// Whether git would take the directory for a repository.
     fn is_repository(&self) -> bool {
-        let [head, common, objects, refs] = self.has;
+        let [head, common, objects, refs, ..] = self.has;
         head && (common || (objects && refs))
+    }
+
+    /// Whether it may become one.
+    fn is_part(&self) -> bool {
+        let [head, .., config, hooks] = self.has;
+        head || config || hooks
     }
 }
 

@@ -26,6 +26,9 @@ const LONGEST: u64 = 1 << 20;
 const FEW: usize = 16;
 /// The conflicts of a merge: a name and a path each. git reads the files, and keeps copies of them.
 const CONFLICTS: &str = "MERGE_RR";
+/// What `git am` passes on to each patch.
+const OPTIONS: &str = "apply-opt";
+
 /// Directories of states, and the files in them that consist of numbers and names of objects.
 const STATES: [(&str, &[&str]); 3] = [
     (
@@ -165,6 +168,10 @@ fn in_state(own: &Directory, name: &str, of_objects: &[&str]) -> Option<Strays> 
                 odd.add(*name);
             }
         }
+        let are_known = |text: Option<Vec<u8>>| text.is_none_or(|text| are_for_apply(&text));
+        if !state.read(OPTIONS.as_ref(), LONGEST).is_ok_and(are_known) {
+            odd.add(OPTIONS);
+        }
         state.each_entry(&mut Vec::with_capacity(LISTING), |name, entry| {
             let is_known = of_objects.iter().any(|known| name == *known);
             let is_plain = entry == Entry::Directory
@@ -198,6 +205,27 @@ fn is_link(directory: &Directory, name: &OsStr) -> bool {
 /// Whether there are only numbers and names of objects in a text.
 fn is_hex(text: &[u8]) -> bool {
     text.iter().all(|byte| byte.is_ascii_hexdigit() || byte.is_ascii_whitespace())
+}
+
+/// Whether these are flags that `git am` passes on to `git apply`, each in quotes. Others have that write files.
+fn are_for_apply(text: &[u8]) -> bool {
+    const KNOWN: [&[u8]; 10] = [
+        b"--whitespace=",
+        b"--directory=",
+        b"--exclude=",
+        b"--include=",
+        b"--reject'",
+        b"--ignore-space-change'",
+        b"--ignore-whitespace'",
+        b"--unidiff-zero'",
+        b"-C",
+        b"-p",
+    ];
+    let mut flags = text.trim_ascii().split(u8::is_ascii_whitespace).filter(|flag| !flag.is_empty());
+    flags.all(|flag| {
+        let flag = flag.strip_prefix(b"'").unwrap_or(flag);
+        KNOWN.iter().any(|known| flag.starts_with(known))
+    })
 }
 
 /// Whether the paths of conflicts are files of the working tree. git does not look. What the command could not read, it
@@ -271,5 +299,7 @@ mod tests {
     fn states_have_names_and_numbers_of_their_own() {
         assert!(is_hex(b"12\n") && is_hex(b"") && is_hex(b"1a2b 3c4d\n5e6f 7a8b\n"));
         assert!(!is_hex(b"$(x)") && !is_hex(b"--output=x 1a2b") && !is_hex(b"1\0"));
+        assert!(are_for_apply(b"") && are_for_apply(b" '--whitespace=fix' '-p2' '--reject'\n"));
+        assert!(!are_for_apply(b" '--build-fake-ancestor=/x'") && !are_for_apply(b"'-p1' '--rejected'"));
     }
 }

@@ -1,6 +1,7 @@
 //! What leads git outside astray in its own directories: it writes into no file there, and goes into no directory, that
 //! a command has chosen.
 
+use super::aftermath::{FSMONITOR, looked_at, planted};
 use super::git::{in_repositories, plain};
 use super::shell;
 use super::states::is_only_without;
@@ -211,7 +212,7 @@ fn no_submodule_is_in_the_home_of_a_run() {
             let said: String = scripts.iter().map(|script| shell(world, &[], script).run().err()).collect();
             assert!(said.contains("index.sbx-aside") && !looks(), "{said}");
             // The control: it is what the index says.
-            plain(world, "mv .git/index.sbx-aside .git/index");
+            plain(world, "mv .git/index.sbx-aside .git/index; mv in.sbx-aside in");
             assert!(looks(), "{said}");
             plain(world, "rm -rf in .gitmodules; git reset -q --hard; git config --unset submodule.s.active");
         }
@@ -229,11 +230,106 @@ fn no_linked_worktree_is_in_a_directory_of_the_users() {
         let written = |_: &Path| world.home.join("victim/.git").exists();
         let said = is_only_without(world, script, uses, written);
         assert!(said.contains("worktrees/w/gitdir.sbx-aside"), "{said}");
+        // Relative to where git is started, and where a later run puts a link.
+        for (first, second) in
+            [("echo ../victim/.git", "true"), ("echo $PWD/out/.git", "ln -s ../victim out")]
+        {
+            plain(world, "rm -rf .git/worktrees");
+            let first = format!(
+                "mkdir -p .git/worktrees/w; echo ../.. > .git/worktrees/w/commondir; \
+                 cp .git/HEAD .git/worktrees/w; {first} > .git/worktrees/w/gitdir"
+            );
+            let said =
+                [&first, second].map(|script| shell(world, &[], script).run().success().err()).concat();
+            assert!(said.contains("worktrees/w/gitdir.sbx-aside"), "{said}");
+            plain(world, uses);
+            assert!(!written(Path::new("")), "{said}");
+        }
+        plain(world, "rm -rf .git/worktrees out");
         // One that git has made stays, also where nothing is outside.
         for place in ["tree", "~/other"] {
             let out = shell(world, &[], &format!("git worktree add -q {place}")).run().success();
             assert!(!out.err().contains("sbx-aside"), "{out}");
         }
         plain(world, "git -C tree status");
+    });
+}
+
+/// What one run leaves of the repository of a submodule, the next one protects: it has been looked at by then.
+#[test]
+fn no_submodule_is_put_together_in_two_runs() {
+    in_repositories(|world| {
+        let own = ".git/modules/n";
+        let first =
+            format!("mkdir -p {own}/objects; echo ref: refs/heads/x > {own}/HEAD; GIT={own}; {FSMONITOR}");
+        let second = format!(
+            "mkdir -p {own}/refs/heads n; cp -r .git/objects/. {own}/objects; git rev-parse HEAD > {own}/refs/heads/x; \
+             echo gitdir: ../.git/modules/n > n/.git; cp .git/index {own}/index"
+        );
+        let said = shell(world, &[], &planted(world, &first)).run().success().err();
+        shell(world, &[], &second).run().success();
+        assert!(said.contains("config.sbx-aside") && !looked_at(world, "n"), "{said}");
+        // The control.
+        plain(
+            world,
+            &format!("mv {own}/config.sbx-aside {own}/config; test -e n/.git || mv n/.git.sbx-aside n/.git"),
+        );
+        assert!(looked_at(world, "n"), "{said}");
+    });
+}
+
+/// A link leads a user, or a prompt, into a repository that nobody looks at.
+#[test]
+fn no_link_leads_into_the_home_of_a_run() {
+    in_repositories(|world| {
+        let script = format!(
+            "H=$(awk -v at=$HOME '$5 == at {{ home = $4 }} END {{ print home }}' /proc/self/mountinfo); \
+             git init -q ~/sub; git -C ~/sub commit -q --allow-empty -m x; (cd ~/sub; GIT=.git; {FSMONITOR}); \
+             mkdir in; ln -s $H/sub in/vendor; ln -s $PWD/in other; ln -s in/vendor more"
+        );
+        let said = shell(world, &[], &planted(world, &script)).run().success().err();
+        assert!(said.contains("put aside as 'vendor.sbx-aside'") && !looked_at(world, "in/vendor"), "{said}");
+        assert!(world.path("other").exists() && !world.path("more").exists(), "{said}");
+        // The control.
+        plain(world, "mv in/vendor.sbx-aside in/vendor");
+        assert!(looked_at(world, "in/vendor"), "{said}");
+    });
+}
+
+/// By another name of the file, a later run would write what mounts protect by the one.
+#[test]
+fn no_configuration_has_two_names() {
+    in_repositories(|world| {
+        let said = shell(world, &[], "git init -q n; ln n/.git/config name").run().success().err();
+        assert!(said.contains("config.sbx-aside"), "{said}");
+        shell(world, &[], &planted(world, &format!("mkdir x; GIT=x; {FSMONITOR}; cat x/config > name")))
+            .run()
+            .success();
+        assert!(!looked_at(world, "n"), "{said}");
+        plain(world, "git -C n config core.bare");
+        plain(world, "mv n/.git/config.sbx-aside n/.git/config");
+        assert!(looked_at(world, "n"), "{said}");
+    });
+}
+
+/// `git am` hands on flags that it has kept, and one of them names a file to write.
+#[test]
+fn git_am_writes_no_file_by_a_flag() {
+    in_repositories(|world| {
+        let precious = world.home.join("precious");
+        plain(
+            world,
+            "echo four >> file; git commit -qam four; git format-patch -q -1; git reset -q --hard HEAD~1; \
+                      echo other >> file; git commit -qam other; cat 0001* 0001* > patches; rm 0001*",
+        );
+        let script = "git am patches >/dev/null 2>&1 || true; \
+                      printf \" '--build-fake-ancestor=$HOME/precious'\" > .git/rebase-apply/apply-opt";
+        let uses = "rm -f ~/precious; git am --skip >/dev/null 2>&1 || true";
+        let said = is_only_without(world, script, uses, |_| precious.exists());
+        assert!(said.contains("apply-opt.sbx-aside"), "{said}");
+        // Those that git writes stay.
+        plain(world, "git am --abort");
+        let out = shell(world, &[], "git am -C1 --whitespace=nowarn --directory=x patches").run();
+        assert!(!out.err().contains("sbx-aside"), "{out}");
     });
 }
