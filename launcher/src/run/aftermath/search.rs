@@ -304,7 +304,7 @@ fn is_of_submodule(root: &Directory, place: &Path) -> bool {
         place.ancestors().skip(1).take_while(|above| above.file_name().is_some_and(|name| name != MODULES));
     let is_part =
         |above: &Path| root.place(above).is_ok_and(|above| above.has("HEAD") || above.has("config"));
-    !above.any(is_part) && is_for_submodules(root, place)
+    is_for_submodules(root, place) && !above.any(is_part)
 }
 
 /// Whether git would take a directory for a repository.
