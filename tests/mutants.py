@@ -617,7 +617,7 @@ MUTANTS = [
      ["namespaces::astray::a_link_that_stands_for_a_ref_stays"]),
     ("refs-for-files", "launcher/src/run/aftermath/links.rs", "Some(stands_for_no_ref)", "None",
      ["namespaces::astray::git_writes_through_no_ref_that_stands_for_a_file"]),
-    ("submodule-above-the-top", "launcher/src/run/aftermath/repository.rs", "named.pop().then_some(())?", "drop(named.pop())",
+    ("submodule-above-the-top", "launcher/src/sys/path.rs", "joined.pop().then_some(())?", "drop(joined.pop())",
      ["namespaces::astray::no_submodule_has_its_files_elsewhere"]),
     ("submodule-over-a-link", "launcher/src/run/aftermath/repository.rs", "named().is_some_and(|named| root.is_straight(&named))",
      "named().is_some_and(|named| root.is_straight(&named) || true)", ["namespaces::astray::no_submodule_has_its_files_elsewhere"]),

@@ -10,7 +10,7 @@ use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 /// Whether a path is absolute, and written as real paths are: without `.`, `..` and needless slashes.
 pub fn is_plain(path: &Path) -> bool {
@@ -47,6 +47,20 @@ pub fn real(path: &Path) -> io::Result<PathBuf> {
 pub fn real_for_all(path: &Path) -> io::Result<PathBuf> {
     openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, ResolveFlags::NO_MAGICLINKS)?;
     path.canonicalize()
+}
+
+/// A path from a place below some directory, by its words alone; `None` if it is absolute or goes above the directory.
+pub fn joined_below(place: &Path, path: &Path) -> Option<PathBuf> {
+    let mut joined = place.to_path_buf();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => joined.push(name),
+            Component::ParentDir => joined.pop().then_some(())?,
+            Component::CurDir => {}
+            Component::RootDir | Component::Prefix(_) => return None,
+        }
+    }
+    Some(joined)
 }
 
 /// Most links that the kernel follows.

@@ -392,7 +392,7 @@ impl Sensitive {
         match service_at(path) {
             Some(what) => Some(what.to_string()),
             None if self.workspace.as_deref().is_some_and(|own| is_within(path, own)) => None,
-            None => Some("a service outside, with rights of its own".to_string()),
+            None => Some(table::SERVICE.to_string()),
         }
     }
 

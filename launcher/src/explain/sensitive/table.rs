@@ -202,6 +202,9 @@ pub const SOCKETS: &[Place] = &[
     ("/tmp/.X11-unix/X0", "the screen and the keyboard"),
 ];
 
+/// What any other one is.
+pub const SERVICE: &str = "a service outside, with rights of its own";
+
 /// How the names of directories begin with sockets of such services in them.
 pub const SOCKET_DIRECTORIES: &[Place] =
     &[("tmux-", "a tmux outside: starts programs there"), ("S-", "a screen outside: starts programs there")];

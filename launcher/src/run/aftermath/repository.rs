@@ -16,7 +16,7 @@ use crate::supervise::handlers::git_config::sift::{Sifted, address_here, is_of_p
 use crate::sys::SyscallError;
 use crate::sys::beneath::{self, Ages, Directory, from_root};
 use crate::sys::file::{self, Identity};
-use crate::sys::path::says_missing;
+use crate::sys::path::{joined_below, says_missing};
 use crate::sys::within::is_below;
 use sbx_client::report::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// More hooks are not named.
@@ -241,15 +241,7 @@ fn is_own_worktree(root: &Directory, setting: &Setting, place: &Path, tree: Opti
 /// Where the files of a submodule are that has its repository at this place, if in the same working tree.
 fn own_worktree(path: &Path, place: &Path) -> Option<PathBuf> {
     let top = place.ancestors().find(|above| above.ends_with(".git")).and_then(Path::parent)?;
-    let mut named = place.to_path_buf();
-    for part in path.components() {
-        match part {
-            Component::Normal(name) => named.push(name),
-            Component::ParentDir => named.pop().then_some(())?,
-            Component::CurDir => {}
-            Component::RootDir | Component::Prefix(_) => return None,
-        }
-    }
+    let named = joined_below(place, path)?;
     let is_within_other = is_within_git(place.parent().unwrap_or(place));
     (is_within_other && named.starts_with(top) && !is_within_git(&named)).then_some(named)
 }

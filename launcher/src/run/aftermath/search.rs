@@ -6,12 +6,12 @@ use super::LEAST;
 use crate::plan::namespaces::git::shape::is_within_git;
 use crate::sys::beneath::{Directory, Entry, LISTING};
 use crate::sys::file;
-use crate::sys::path::says_missing;
+use crate::sys::path::{joined_below, says_missing};
 use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher, RandomState};
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 use waiting::{Node, ROOM, Tree, Waiting};
 
@@ -272,21 +272,8 @@ impl<F: FnMut(&Path)> Search<'_, F> {
 /// Whether a link goes to an absolute path, or above the directory that the search began in. Others lead out by links
 /// that do.
 fn may_lead_out(at: &Directory, place: &Path, name: &OsStr) -> bool {
-    let Ok(target) = file::read_link(at.as_fd(), name) else { return false };
-    let mut depth = place.components().count();
-    Path::new(&target).components().any(|part| match part {
-        Component::RootDir => true,
-        Component::ParentDir => {
-            let is_at_top = depth == 0;
-            depth = depth.saturating_sub(1);
-            is_at_top
-        }
-        Component::Normal(_) => {
-            depth += 1;
-            false
-        }
-        _ => false,
-    })
+    let leads_out = |target: OsString| joined_below(place, Path::new(&target)).is_none();
+    file::read_link(at.as_fd(), name).is_ok_and(leads_out)
 }
 
 /// Whether a place is where git keeps the repositories of submodules, or one of them: in a directory of git's, whatever

@@ -4,7 +4,7 @@ use crate::error::Refusal;
 use crate::explain::query::{self, Destination, Question, Verdict};
 use crate::explain::review::probes::{ABSENT, Gain, Side, files, is_given, place, places};
 use crate::explain::sensitive::service_at;
-use crate::explain::sensitive::table::SOCKETS;
+use crate::explain::sensitive::table::{SERVICE, SOCKETS};
 use crate::explain::sensitive::{DEVICES, Sensitive, Use};
 use crate::hosts::{HostName, HostPattern, HostRule};
 use crate::plan::Plan;
@@ -289,5 +289,5 @@ fn there_now(side: Side<'_>, directory: &Path) -> Result<String, Refusal> {
 
 /// What listens at a socket.
 fn service(path: &Path) -> &'static str {
-    service_at(path).unwrap_or("a service outside, with rights of its own")
+    service_at(path).unwrap_or(SERVICE)
 }
