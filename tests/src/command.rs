@@ -236,6 +236,17 @@ impl Running {
         drop(self.wait());
     }
 
+    /// Kills the command and the processes that it has started itself, so that none of them sees another's end.
+    #[track_caller]
+    pub fn kill_with_children(self) -> Output {
+        let children = format!("/proc/{0}/task/{0}/children", self.pid());
+        let children = std::fs::read_to_string(children).unwrap();
+        self.signal(libc::SIGSTOP);
+        children.split_whitespace().for_each(|child| sys::kill(child.parse().unwrap(), libc::SIGKILL));
+        self.signal(libc::SIGKILL);
+        self.wait().died_of(libc::SIGKILL)
+    }
+
     /// Sends a signal to the command's process group, as a terminal does.
     pub fn signal_group(&self, signal: i32) {
         sys::kill_group(self.pid(), signal);

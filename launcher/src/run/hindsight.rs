@@ -1,21 +1,25 @@
 //! What is noted before the command starts, so that its end can be understood.
 
+use crate::enforce::reaper::Duty;
 use crate::error::{Refusal, cannot};
 use crate::plan::Plan;
 use crate::report::Reporter;
 use crate::run::aftermath::home::{HomeBefore, Written};
-use crate::run::aftermath::{self, Aftermath, Outcome};
+use crate::run::aftermath::{Aftermath, Outcome};
 use crate::run::arguments::Arguments;
 use crate::run::compiling::Compiling;
 use crate::run::signing::Signing;
 use crate::supervise::judge::Judge;
+use crate::supervise::violation::{Show, Violations};
 use crate::supervise::{Ending, Summary};
 use crate::sys::process::Pid;
+use std::os::fd::RawFd;
+use std::rc::Rc;
 
 /// Things as they are before the command starts.
 pub struct Hindsight {
     home: Option<HomeBefore>,
-    workspace: Option<Aftermath>,
+    workspace: Option<Rc<Aftermath>>,
     arguments: Option<Arguments>,
     signing: Option<Signing>,
     compiling: Compiling,
@@ -27,11 +31,19 @@ impl Hindsight {
         let workspace = Aftermath::before(plan).transpose();
         Ok(Hindsight {
             home: HomeBefore::of(plan, asks_for_all),
-            workspace: workspace.map_err(cannot("open the workspace, to look at it afterwards"))?,
+            workspace: workspace
+                .map_err(cannot("open the workspace, to look at it afterwards"))?
+                .map(Rc::new),
             arguments: Arguments::of(plan),
             signing: Signing::of(plan),
             compiling: Compiling::of(plan),
         })
+    }
+
+    /// What the reaper does of that if this process is killed, in lines that are shown like those.
+    pub fn duty(&self, violations: &Violations) -> Option<Rc<dyn Duty>> {
+        let workspace = self.workspace.clone()?;
+        Some(Rc::new(LookInPlace { workspace, show: violations.show() }))
     }
 
     /// Looks at things again when the command, this process, has ended.
@@ -40,11 +52,31 @@ impl Hindsight {
             arguments.tell(summary, command, judge);
         }
         Seen {
-            found: self.workspace.map(Aftermath::after).unwrap_or_default(),
+            found: self.workspace.map(|workspace| workspace.after()).unwrap_or_default(),
             written: self.home.map(HomeBefore::written).unwrap_or_default(),
             signing: self.signing,
             compiling: self.compiling,
         }
+    }
+}
+
+/// The look at the workspace, by the reaper.
+struct LookInPlace {
+    workspace: Rc<Aftermath>,
+    show: Show,
+}
+
+impl Duty for LookInPlace {
+    fn descriptors(&self) -> Vec<RawFd> {
+        self.workspace.descriptors()
+    }
+
+    fn stand_in(&self) {
+        let violations = Violations::new(self.show);
+        // Nobody ends this process if nobody reads what it says.
+        violations.never_wait();
+        self.workspace.after().lines().for_each(|line| violations.line(&line));
+        violations.finish();
     }
 }
 
@@ -66,8 +98,7 @@ impl Seen {
 
     /// What the command left in the workspace that something outside would execute.
     pub fn findings(&self) -> impl Iterator<Item = String> {
-        let failures = self.found.failures.iter().cloned();
-        self.found.findings.iter().map(aftermath::line).chain(failures)
+        self.found.lines()
     }
 
     /// Why the command may have failed, where its own words do not tell.

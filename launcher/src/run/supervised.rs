@@ -38,7 +38,8 @@ pub fn run(plan: Plan, parts: Parts, resources: Resources, voice: Voice<'_>) -> 
     let signals = Signals::take()?;
     let closed_streams = parts.closed.clone();
     let mut laid = Laid::out(plan, parts, &signals, Presence::of)?;
-    let (afterwards, kept) = laid.afterwards(resources, &prospect.limits, voice.reporter.is_some());
+    let (mut afterwards, kept) = laid.afterwards(resources, &prospect.limits, voice.reporter.is_some());
+    afterwards.duty = prospect.hindsight.duty(&voice.violations);
     let going = Going::begin(&prospect.limits, &closed_streams, laid.steps.foreground.is_some())?;
     let result = laid.start(&afterwards, |_, _| Ok(()));
     let (caller, left) = (None, None);
@@ -117,6 +118,7 @@ impl Laid {
             placeholders: layout.map(Placeholders::of).unwrap_or_default(),
             presence: self.presence.clone(),
             home,
+            duty: None,
         };
         (afterwards, Kept { scratch, in_memory, group, proxy })
     }

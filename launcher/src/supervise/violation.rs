@@ -133,6 +133,11 @@ impl Violations {
         Violations { show, shows_all, seen, order, unremembered, told, lines, groups, prefix, stderr }
     }
 
+    /// What is shown.
+    pub fn show(&self) -> Show {
+        self.show
+    }
+
     /// Shows also what the sandbox is not to blame for.
     #[must_use]
     pub fn showing_all(self, shows_all: bool) -> Violations {

@@ -47,6 +47,7 @@ pub fn reap(
     kept.extend(pairs.as_ref().map(AsRawFd::as_raw_fd));
     kept.extend(afterwards.presence.iter().flat_map(|presence| presence.descriptors()));
     kept.extend(afterwards.home.files().iter().map(AsRawFd::as_raw_fd));
+    kept.extend(afterwards.duty.iter().flat_map(|duty| duty.descriptors()));
     let (mut hooks, mut overlays) = (HookDirectories::default(), Overlays::default());
     let entered = prepared.step(START).map_err(ViewError::from).and_then(|()| enter(steps, &mut progress));
     let command = entered.and_then(|entered| {
@@ -125,10 +126,11 @@ pub fn reap(
     i32::from(!all_gone)
 }
 
-/// Removes, in place of the supervisor, which has ended, what it would have removed.
+/// Does, in place of the supervisor, which has ended, what it would have done, and removes what it would have removed.
 fn tidy(supervisor: &Supervisor, layout: Option<&Layout>, afterwards: &Afterwards) {
     supervisor.wait_for_end();
     layout.iter().for_each(|layout| mounts::leave(layout));
+    afterwards.duty.iter().for_each(|duty| duty.stand_in());
     afterwards.placeholders.remove();
     // In this order: the group is empty now, and can be removed.
     afterwards.group.iter().for_each(|path| drop(std::fs::remove_dir(path)));

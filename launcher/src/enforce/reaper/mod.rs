@@ -90,8 +90,17 @@ impl Pairs {
 /// How long the reaper may take to make a pair of sockets.
 const LONGEST_MAKING: Duration = Duration::from_millis(200);
 
+/// What else there is to do when the command has ended, for whoever of supervisor and reaper is left.
+pub trait Duty {
+    /// The descriptors that it takes.
+    fn descriptors(&self) -> Vec<RawFd>;
+    /// The reaper does it, because the supervisor was killed. No process of the run is left, and no mount that hides
+    /// what is outside.
+    fn stand_in(&self);
+}
+
 /// What happens to the tree, and is removed, when the command has ended.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Afterwards {
     /// Processes that are still running may continue.
     pub keep_background: bool,
@@ -107,6 +116,8 @@ pub struct Afterwards {
     pub presence: Option<Rc<Presence>>,
     /// The locks on the run's home.
     pub home: Held,
+    /// What the reaper does besides, if the supervisor cannot.
+    pub duty: Option<Rc<dyn Duty>>,
 }
 
 /// What the reaper tells the supervisor.

@@ -44,9 +44,10 @@ use replaced::Kept;
 use repository::{Before, Judged, Known, MayPush};
 use sbx_client::report::{Bytes, Finding, FindingKind};
 use search::is_for_submodules;
-pub use sentence::line;
-use std::cell::Cell;
+pub use sentence::{Outcome, line};
+use std::cell::{Cell, OnceCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Instant, SystemTime};
@@ -76,7 +77,7 @@ pub struct Aftermath {
     home: Option<PathBuf>,
     denied: Vec<PathBuf>,
     /// Where runs write: found when the command has ended, for no start to wait for that.
-    runs: Vec<PathBuf>,
+    runs: OnceCell<Vec<PathBuf>>,
     had_network: bool,
     /// The repositories that are known, where nothing protects them; else those without a configuration.
     known: BTreeMap<PathBuf, Before>,
@@ -89,15 +90,6 @@ pub struct Aftermath {
     /// What was not in the workspace: a repository there is new, whatever its times say.
     absent: Vec<&'static Path>,
     started: Instant,
-}
-
-/// What came of the look.
-#[derive(Default)]
-pub struct Outcome {
-    /// What was found.
-    pub findings: Vec<Finding>,
-    /// What could not be done.
-    pub failures: Vec<String>,
 }
 
 /// A look under way.
@@ -142,7 +134,7 @@ impl Aftermath {
             outside: record.outside.clone(),
             home: plan.home.clone(),
             denied: plan.denied.clone(),
-            runs: Vec::new(),
+            runs: OnceCell::new(),
             had_network: plan.network.leads_out(),
             absent: absent(&workspace),
             since: timer::file_time(),
@@ -155,8 +147,7 @@ impl Aftermath {
     }
 
     /// After it has ended, with all that it started.
-    pub fn after(mut self) -> Outcome {
-        self.runs = self.record.of_runs();
+    pub fn after(&self) -> Outcome {
         let mut look = Look {
             outcome: Told::new(),
             seen: Seen::default(),
@@ -197,6 +188,11 @@ impl Aftermath {
         look.outcome.outcome()
     }
 
+    /// The descriptors that the look takes.
+    pub fn descriptors(&self) -> Vec<RawFd> {
+        vec![self.root.as_fd().as_raw_fd()]
+    }
+
     /// Looks for repositories. What was closed during the run is named: it may hold some.
     fn search(&self, until: Instant, look: &mut Look) {
         let unseen = search::repositories(&self.root, self.since, until, |place| self.look(place, look));
@@ -234,7 +230,7 @@ impl Aftermath {
             outside: Vec::new(),
             home: self.home.clone(),
             denied: self.denied.clone(),
-            runs: self.runs.clone(),
+            runs: OnceCell::from(self.runs().to_vec()),
             had_network: self.had_network,
             known: self.known.clone(),
             pointers: BTreeMap::new(),

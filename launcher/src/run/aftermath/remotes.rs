@@ -73,7 +73,12 @@ impl Aftermath {
 
     /// Whether a path is where `sbx` keeps what lasts, or a cache. Commands write there, and nobody looks.
     pub(super) fn is_of_runs(&self, path: &Path) -> bool {
-        self.runs.iter().any(|runs| is_within(path, runs))
+        self.runs().iter().any(|runs| is_within(path, runs))
+    }
+
+    /// Where runs write.
+    pub(super) fn runs(&self) -> &[PathBuf] {
+        self.runs.get_or_init(|| self.record.of_runs())
     }
 
     fn passes_runs(&self, way: &Way) -> bool {

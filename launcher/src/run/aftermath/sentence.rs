@@ -1,7 +1,23 @@
-//! What was found, as a line for a person.
+//! What came of a look, in lines for a person.
 
 use crate::text::escape;
 use sbx_client::report::{Bytes, Finding, FindingKind};
+
+/// What came of a look.
+#[derive(Default)]
+pub struct Outcome {
+    /// What was found.
+    pub findings: Vec<Finding>,
+    /// What could not be done.
+    pub failures: Vec<String>,
+}
+
+impl Outcome {
+    /// As lines.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        self.findings.iter().map(line).chain(self.failures.iter().cloned())
+    }
+}
 
 /// A finding as a line.
 pub fn line(finding: &Finding) -> String {

@@ -103,8 +103,7 @@ fn what_an_unwatched_first_run_made_is_new() {
             planted(world, &format!("git init -q lib; GIT=lib/.git; {FSMONITOR}; echo ready; sleep 20"));
         let running = shell(world, &[], &script).start();
         running.wait_for("ready");
-        running.signal(libc::SIGKILL);
-        running.wait();
+        running.kill_with_children();
         shell(world, &[], "sleep 0.3").run().success().says("nothing protected the repository");
     });
 }

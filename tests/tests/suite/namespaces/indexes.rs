@@ -70,7 +70,7 @@ fn an_index_has_git_write_nothing_into_its_own_directory() {
     });
 }
 
-/// Nobody looks at the end of a run whose supervisor is killed: the next run does.
+/// Nobody looks at the end of a run whose supervisor and reaper are killed: the next run does.
 #[test]
 fn an_index_of_a_killed_run_is_looked_at_by_the_next_one() {
     in_repositories(|world| {
@@ -85,8 +85,7 @@ fn an_index_of_a_killed_run_is_looked_at_by_the_next_one() {
         );
         let running = shell(world, &[], &planted(world, &script)).start();
         running.wait_for("ready");
-        running.signal(libc::SIGKILL);
-        running.wait().died_of(libc::SIGKILL);
+        running.kill_with_children();
         let next = shell(world, &[], "true").run().success();
         plain(world, uses);
         assert!(!ran.exists(), "{next}");

@@ -25,6 +25,7 @@ mod renamed;
 mod separate;
 mod services;
 mod set_aside;
+mod stand_in;
 mod states;
 mod submodules;
 

@@ -72,13 +72,7 @@ fn killed_runs_leave_no_placeholders() {
         let marker = processes::marker();
         let running = shell(world, FLAGS, &format!("echo ready; sleep 100; : {marker}")).start();
         running.wait_for("ready");
-        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.pid())).unwrap();
-        running.signal(libc::SIGSTOP);
-        for child in children.split_whitespace() {
-            sbx_tests::sys::kill(child.parse().unwrap(), libc::SIGKILL);
-        }
-        running.signal(libc::SIGKILL);
-        running.wait().died_of(libc::SIGKILL);
+        running.kill_with_children();
         processes::none_left(&marker);
         shell(world, FLAGS, MAKE).run().success();
         none_left(world);

@@ -175,13 +175,7 @@ fn links_go_with_the_runs() {
         let marker = processes::marker();
         let running = shell(world, &["-q"], &format!("{script}; : {marker}")).start();
         running.wait_for("ready");
-        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.pid())).unwrap();
-        running.signal(libc::SIGSTOP);
-        for child in children.split_whitespace() {
-            sbx_tests::sys::kill(child.parse().unwrap(), libc::SIGKILL);
-        }
-        running.signal(libc::SIGKILL);
-        running.wait();
+        running.kill_with_children();
         processes::none_left(&marker);
         assert!(world.path(".envrc").is_symlink());
         shell(world, &["-q"], "echo planted > .envrc; rm -f .envrc; true").run();
