@@ -42,6 +42,8 @@ MUTANTS = [
      "None => {}", ["denied_at_home::a_home_below_a_directory_of_the_system_is_closed_as_well"]),
     ("passwords-in-lists", "launcher/src/plan/settings_copy/secret.rs", ".chain(text.split(u8::is_ascii_whitespace))",
      "", ["lib:settings_copy::secret"]),
+    ("looks-in-its-place", "launcher/src/enforce/reaper/life.rs", "afterwards.duty.iter().for_each(|duty| duty.stand_in());", "",
+     ["namespaces::stand_in::the_reaper_looks_at_the_workspace_of_a_killed_supervisor"]),
     ("no-new-privs", "launcher/src/enforce/child.rs",
      'privilege::no_new_privs().step("set no_new_privs")?;', "", ["hygiene::", "selftest::", "minimal::"]),
     ("capabilities", "launcher/src/enforce/child.rs",

@@ -23,6 +23,7 @@ pub fn from_shown(shown: &Value) -> Value {
             "connect": values(&shown["network"]["connect"]),
             "bind": values(&shown["network"]["bind"]).iter().map(number).collect::<Value>(),
             "unix": entries(&shown["network"]["unix"], "path"),
+            "closed_env": map(&shown["network"]["closed_env"], |value| value["value"].clone()),
         },
         "env": {
             "inherit": values(&shown["env"]["inherit"]),

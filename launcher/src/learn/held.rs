@@ -131,7 +131,7 @@ fn variable(value: &OsStr, plan: &Plan) -> Result<Key, bool> {
         Some(_) => Err(false),
         None => {
             // What a profile sets outranks what it passes on; the flag outranks both.
-            let set = profile.env.set.iter().chain(profile.home.closed_env.iter());
+            let set = profile.env.set.iter().chain(profile.set_for_some());
             match set.into_iter().any(|(set, _)| **set == *text) {
                 true => Err(false),
                 false => Ok(Key::Inherit(text.to_string())),

@@ -111,8 +111,9 @@ pub fn command_environment(
 ) -> Result<Vec<OsString>, Refusal> {
     let Inputs { request, profile, host, .. } = inputs;
     // A profile may set a variable for every run that is otherwise set for some.
-    let closed = profile.home.closed_env.iter().filter(|_| means.is_home_closed);
-    let set = closed.chain(profile.env.set.iter());
+    let in_home = profile.home.closed_env.iter().filter(|_| means.is_home_closed);
+    let offline = profile.network.closed_env.iter().filter(|_| !means.is_network_open);
+    let set = in_home.chain(offline).chain(profile.env.set.iter());
     let set = set.filter_map(|(name, value)| Some((OsString::from(&**name), value.expand(variables)?)));
     // Nothing but the proxy can be reached, whatever the profile says.
     let set: Vec<_> = set.chain(means.proxy.iter().cloned()).collect();

@@ -112,6 +112,8 @@ sections! {
         "bind" bind: List<Given<u16>> = each(port),
         /// AF_UNIX sockets that may be connected to.
         "unix" unix: List<PathEntry> = each(path_entry),
+        /// Variables that are set where no other machine can be reached, sorted by name.
+        "closed_env" closed_env: List<(Text, Given<Location>)> = variables,
     }
 
     /// Environment variables.
@@ -220,9 +222,14 @@ impl Profile {
             .into_iter()
             .flat_map(|list| list.iter())
             .chain(self.network.unix.iter())
-            .chain(self.env.set.iter().chain(self.home.closed_env.iter()).map(|(_, value)| value));
+            .chain(self.set_for_some().chain(self.env.set.iter()).map(|(_, value)| value));
         entries.any(|entry| entry.base == Some(variable))
             || paths.protect.iter().any(|entry| entry.path.base == Some(variable))
+    }
+
+    /// The variables that some runs get.
+    pub fn set_for_some(&self) -> impl Iterator<Item = &(Text, Given<Location>)> {
+        self.home.closed_env.iter().chain(self.network.closed_env.iter())
     }
 
     /// Whether it allows everything, so that it needs `--dangerously-unconfined`.

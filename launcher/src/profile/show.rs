@@ -172,6 +172,7 @@ pub fn human(profile: &Profile) -> String {
         ("hosts not to connect to", list(&network.deny)),
         ("ports to listen on", list(&network.bind)),
         ("sockets of the machine", list(&network.unix)),
+        ("variables set where no other machine can be reached", named(&network.closed_env)),
         ("variables passed on", list(&env.inherit)),
         ("variables passed on where the network is open", list(&env.addresses)),
         ("variables never passed on", list(&env.deny)),

@@ -110,6 +110,34 @@ fn addresses_pass_with_an_open_network_and_without_passwords() {
     });
 }
 
+/// They would wait longer each time for hosts that no run looks up.
+#[test]
+fn package_managers_try_once_where_no_machine_can_be_reached() {
+    in_worlds(|world| {
+        let tries = |flags: &[&str]| {
+            let out = world.sbx([&["run"], flags, &["--", "env"]].concat()).run().success();
+            out.out().lines().find_map(|line| line.strip_prefix("CARGO_NET_RETRY=")).map(str::to_string)
+        };
+        for closed in [&[][..], &["--net", "none"], &["-p", "read-only"], &["--host-port", "5432"]] {
+            assert_eq!(tries(closed).as_deref(), Some("0"), "{closed:?}");
+        }
+        for open in [&["--net", "host"], &["--connect", "example.org"]] {
+            assert_eq!(tries(open), None, "{open:?}");
+        }
+        assert_eq!(tries(&["--env", "CARGO_NET_RETRY=2"]).as_deref(), Some("2"));
+        world.write(
+            "Cargo.toml",
+            "[package]\nname = \"a\"\nversion = \"0.1.0\"\n[dependencies]\nitoa = \"1\"\n",
+        );
+        world.write("src/lib.rs", "");
+        let fetch =
+            |flags: &[&str]| world.sbx([&["run"], flags, &["--", "cargo", "fetch"]].concat()).run().failed();
+        let out = fetch(&[]);
+        assert!(out.err().contains("resolve") && !out.err().contains("spurious"), "{out}");
+        fetch(&["--env", "CARGO_NET_RETRY=1"]).says("spurious network error (1 tr");
+    });
+}
+
 #[test]
 fn the_environment_is_scrubbed() {
     in_worlds(|world| {

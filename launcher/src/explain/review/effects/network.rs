@@ -10,7 +10,7 @@ use sbx_policy::calls::Call;
 /// What a network reaches, and who reaches it.
 pub fn differ(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) -> Result<(), Refusal> {
     // The rules of groups stand where the groups are named. Ports to listen on are compared below.
-    let Network { mode: _, groups: _, connect, deny, bind: _, unix } = &more.network;
+    let Network { mode: _, groups: _, connect, deny, bind: _, unix, closed_env: _ } = &more.network;
     let mode = |profile: &Profile| calls::mode(profile);
     let told =
         |effect: Effect, profile: &Profile| effect.of(profile.network.mode.as_ref(), "network.mode", profile);

@@ -99,6 +99,7 @@ fn every_word_of_an_entry_is_compared() {
     let set = |key: &str| format!(r#"{key}: {{ "XY": "z" }}"#);
     let in_env = format!(r#""env": {{ {} }}"#, set(r#""set""#));
     let in_closed = format!(r#""home": {{ {} }}"#, set(r#""closed_env""#));
+    let offline = format!(r#""network": {{ {} }}"#, set(r#""closed_env""#));
     let addresses = r#""env": { "addresses": ["XY"] }"#.to_string();
     let inherited = r#""env": { "inherit": ["XY"] }"#.to_string();
     let both = r#""env": { "inherit": ["XY"], "addresses": ["XY"] }"#.to_string();
@@ -120,6 +121,8 @@ fn every_word_of_an_entry_is_compared() {
         (copies("ini"), copies("npm"), "home copies of ${HOME}/.x as ini: a"),
         (in_env.clone(), in_closed.clone(), "variable XY=z"),
         (in_closed, String::new(), "if closed XY=z"),
+        (in_env.clone(), offline.clone(), "variable XY=z"),
+        (offline, String::new(), "if offline XY=z"),
         (addresses.clone(), String::new(), "variable XY, where the network is open and no password is in it"),
         (both.clone(), addresses, "variable XY, where the network is not open too"),
         (inherited, both, "variable XY, with a password in it too"),

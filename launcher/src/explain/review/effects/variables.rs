@@ -1,7 +1,7 @@
 //! What variables one profile passes on or sets, and another does not.
 
 use crate::explain::review::effects::{Effect, key};
-use crate::explain::review::probes::{is_denied, set};
+use crate::explain::review::probes::{SetFor, is_denied, set};
 use crate::profile::{Env, Given, Location, Pattern, Profile};
 
 /// How far variables of some names are passed on.
@@ -78,12 +78,12 @@ fn passed(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
 }
 
 fn set_by(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) {
-    for (name, value, when) in set(more) {
-        let same = |(known, other, always): (&str, &Given<Location>, &str)| {
-            known == name && other.value == value.value && (always.is_empty() || always == when)
+    for (name, value, who) in set(more) {
+        let same = |(known, other, by): (&str, &Given<Location>, SetFor)| {
+            known == name && other.value == value.value && (by == SetFor::Every || by == who)
         };
         if !set(less).any(same) {
-            let kind = if when.is_empty() { "variable" } else { "if closed" };
+            let kind = if who == SetFor::Every { "variable" } else { who.label() };
             effects.push(Effect::new(kind, format!("{name}={}", value.value)).by(&value.origin));
         }
     }

@@ -8,7 +8,7 @@ mod shared;
 mod variables;
 
 pub use network::sends_packets;
-pub use variables::{IF_CLOSED, is_denied, set};
+pub use variables::{SetFor, is_denied, set};
 
 use crate::error::Refusal;
 use crate::explain::query::{self, Answer, Question, Subject, Verdict, Wanted};

@@ -11,8 +11,36 @@ const KNOWING: &str = "custom";
 /// Maximum number of kinds of names that are told of one pattern.
 const MOST: usize = 4;
 
-/// When variables of a closed home are set.
-pub const IF_CLOSED: &str = " where the home is closed";
+/// Which runs get a variable that a profile sets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetFor {
+    /// All.
+    Every,
+    /// Those with a closed home.
+    IfClosed,
+    /// Those that reach no other machine.
+    IfOffline,
+}
+
+impl SetFor {
+    /// As a label.
+    pub fn label(self) -> &'static str {
+        match self {
+            SetFor::Every => "set",
+            SetFor::IfClosed => "if closed",
+            SetFor::IfOffline => "if offline",
+        }
+    }
+
+    /// As the end of a sentence.
+    fn words(self) -> &'static str {
+        match self {
+            SetFor::Every => "",
+            SetFor::IfClosed => " where the home is closed",
+            SetFor::IfOffline => " where no other machine can be reached",
+        }
+    }
+}
 
 /// What is passed on, or set, of what is named like a secret.
 pub fn ask(profile: &Profile) -> Vec<Gain> {
@@ -60,9 +88,10 @@ pub fn ask(profile: &Profile) -> Vec<Gain> {
             ));
         }
     }
-    for (name, value, when) in set(profile) {
+    for (name, value, who) in set(profile) {
         let mut told = |about: String, what: &str| {
-            gains.push(gain(about, &format!("set by the profile{when}{what}"), value.origin.to_string()));
+            let what = format!("set by the profile{}{what}", who.words());
+            gains.push(gain(about, &what, value.origin.to_string()));
         };
         if secrets.iter().any(|names| names.matches(Name::new(name.as_bytes()))) {
             told(name.to_string(), ", and named as secrets are");
@@ -78,12 +107,14 @@ pub fn ask(profile: &Profile) -> Vec<Gain> {
     gains
 }
 
-/// What a profile sets, with words about when it does. What it sets in every run stands before what it sets in some.
-pub fn set(profile: &Profile) -> impl Iterator<Item = (&str, &Given<Location>, &'static str)> {
-    let always = profile.env.set.iter().map(|(name, value)| (&**name, value, ""));
-    let is_always = |name: &str| profile.env.set.iter().any(|(known, _)| *known == *name);
-    let closed = profile.home.closed_env.iter().filter(move |(name, _)| !is_always(name));
-    always.chain(closed.map(|(name, value)| (&**name, value, IF_CLOSED)))
+/// What a profile sets, and in which runs. What it sets in every run stands before what it sets in some.
+pub fn set(profile: &Profile) -> impl Iterator<Item = (&str, &Given<Location>, SetFor)> {
+    let every = profile.env.set.iter().map(|set| (set, SetFor::Every));
+    let is_in_every = |name: &str| profile.env.set.iter().any(|(known, _)| *known == *name);
+    let closed = profile.home.closed_env.iter().map(|set| (set, SetFor::IfClosed));
+    let offline = profile.network.closed_env.iter().map(|set| (set, SetFor::IfOffline));
+    let some = closed.chain(offline).filter(move |((name, _), _)| !is_in_every(name));
+    every.chain(some).map(|((name, value), who)| (&**name, value, who))
 }
 
 /// Whether no variable of these names is passed on, whatever lists name it.

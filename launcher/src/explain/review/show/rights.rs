@@ -1,9 +1,9 @@
 //! What a profile gives, by kind.
 
-use crate::explain::review::probes::IF_CLOSED;
+use crate::explain::review::probes::SetFor;
 use crate::explain::review::show::lines::{Lines, plain};
 use crate::explain::review::{Holds, Review};
-use crate::profile::{self, Given, HomeMode, NetworkMode, Origin, Profile, StaticMode};
+use crate::profile::{self, Given, HomeMode, Location, NetworkMode, Origin, Profile, StaticMode};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;
@@ -84,9 +84,12 @@ fn rights(review: &Review<'_>) -> Vec<(&'static str, Vec<Entry>)> {
     let passed = env.inherit.iter().filter(|entry| !super::is_denied(profile, &entry.value));
     let denied = env.deny.iter().filter(|entry| !entry.origin.built_in);
     let addresses = env.addresses.iter().filter(|entry| !super::is_denied(profile, &entry.value));
-    let set = |wanted: &'static str| {
-        let set = super::set(profile).filter(move |(_, _, when)| *when == wanted);
-        set.map(|(name, value, _)| Entry::new(format!("{name}={}", value.value), &value.origin)).collect()
+    let set = |wanted: SetFor| {
+        let set = super::set(profile).filter(|(_, _, who)| *who == wanted);
+        let entry = |(name, value, _): (&str, &Given<Location>, SetFor)| {
+            Entry::new(format!("{name}={}", value.value), &value.origin)
+        };
+        (wanted.label(), set.map(entry).collect())
     };
     let (read, execute) = match starts {
         true => (list(&paths.read), list(&paths.execute)),
@@ -106,8 +109,9 @@ fn rights(review: &Review<'_>) -> Vec<(&'static str, Vec<Entry>)> {
         ("variables", passed.map(entry).collect()),
         ("addresses", addresses.map(entry).collect()),
         ("not passed", denied.map(entry).collect()),
-        ("set", set("")),
-        ("if closed", set(IF_CLOSED)),
+        set(SetFor::Every),
+        set(SetFor::IfClosed),
+        set(SetFor::IfOffline),
         ("keys", profile.agent.keys.iter().map(entry).collect()),
         ("calls", calls),
     ]

@@ -35,7 +35,7 @@ MountAPIVFS=yes
 ";
 
 /// The sections that are written here, or hold anyway.
-const SAID: [&str; 19] = [
+const SAID: [&str; 20] = [
     "paths.read",
     "paths.execute",
     "paths.write",
@@ -43,6 +43,7 @@ const SAID: [&str; 19] = [
     "paths.protect",
     "network.mode",
     "network.unix",
+    "network.closed_env",
     "env.set",
     "env.inherit",
     "env.deny",
@@ -306,7 +307,9 @@ fn network(exported: &Exported<'_>, unit: &mut Unit, losses: &mut Losses) {
 }
 
 fn environment(profile: &Profile, unit: &mut Unit, losses: &mut Losses) {
-    for (name, value) in profile.env.set.iter() {
+    let is_open = profile.network.mode.as_deref() == Some(&NetworkMode::Host);
+    let offline = profile.network.closed_env.iter().filter(|_| !is_open);
+    for (name, value) in offline.chain(profile.env.set.iter()) {
         let value = match value.base {
             None => value.rest.replace('%', "%%"),
             Some(Variable::Home) => format!("%h{}", value.rest.replace('%', "%%")),
