@@ -13,6 +13,7 @@ pub mod faults;
 pub mod kernel;
 pub mod machine;
 pub mod modules;
+pub mod output;
 pub mod parallel;
 pub mod processes;
 pub mod servers;
@@ -27,7 +28,8 @@ pub mod users;
 pub mod world;
 pub mod wrap;
 
-pub use command::{Cmd, Output};
+pub use command::Cmd;
+pub use output::Output;
 pub use tools::{have, need, skip};
 pub use users::{User, as_users};
 pub use world::{World, in_worlds};

@@ -9,7 +9,8 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::command::{Cmd, Output};
+use crate::command::Cmd;
+use crate::output::Output;
 use crate::sys;
 use crate::sys::ptrace::{self, Entry, Replaced, Stop};
 

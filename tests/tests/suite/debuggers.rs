@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use sbx_tests::command::{Cmd, Output};
-use sbx_tests::{World, in_worlds, need, processes, promise};
+use sbx_tests::{Cmd, Output, World, in_worlds, need, processes, promise};
 
 const PYTHON: &str = "/usr/bin/python3";
 const PROFILES: [&str; 3] = ["workspace", "no-exec", "read-only"];

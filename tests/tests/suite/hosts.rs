@@ -5,8 +5,7 @@
 
 mod programs;
 
-use sbx_tests::command::{Cmd, Output};
-use sbx_tests::{User, World, as_users, need, stage};
+use sbx_tests::{Cmd, Output, User, World, as_users, need, stage};
 use std::path::Path;
 
 mod attempts;

@@ -23,7 +23,7 @@ fn the_reaper_looks_at_the_workspace_of_a_killed_supervisor() {
             for place in ["lib/.git", ".git/modules/x"] {
                 let line = format!("made the repository '{}'", world.path(place).display());
                 assert_eq!(out.err().matches(&line).count(), 1, "{out}");
-                assert!(world.exists(&format!("{place}/config.sbx-aside")), "{place}");
+                assert!(world.exists(format!("{place}/config.sbx-aside")), "{place}");
             }
             assert!(!looked_at(world, "lib"));
             assert!(!executes(world, "git --git-dir=.git/modules/x --work-tree=. status"));
