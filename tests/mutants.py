@@ -29,9 +29,7 @@ TREE = PLACE / "tree"
 # Name, file, what stands there, what is put in its place, and the tests that should notice: modules or tests of the
 # suite, or "lib:NAME" for unit tests of the launcher, "policy" and "client" for those of these crates.
 MUTANTS = [
-    ("own-by-bind", "launcher/src/broker/dial.rs", "if can_be_had(address) {", "if false {", ["hosts::names_lead_to_no_private_address"]),
-    ("own-by-prefix", "launcher/src/broker/dial.rs", "local.ip() == address) || leads_back(&probe))",
-     "local.ip() == address))", ["hosts::names_lead_to_no_private_address"]),
+    ("own-by-route", "launcher/src/sys/route.rs", "found.get(KIND) == Some(&libc::RTN_UNICAST) && ", "", ["hosts::names_lead_to_no_private_address"]),
     ("mapped-range", "launcher/src/hosts/range.rs", 'return Err("addresses of IPv4 are written as such");', "",
      ["lib:hosts::range"]),
     ("host-port-at", "launcher/src/supervise/hosts.rs", "is_host_port_at(ip) && self.plan", "self.plan",
@@ -218,7 +216,7 @@ MUTANTS = [
     ("learn-hosts-again", "launcher/src/learn/learner.rs",
      "if rights.iter().any(|right| self.pruned", "if false && rights.iter().any(|right| self.pruned", ["hosts::learned::"]),
     ("review-closed-home", "launcher/src/explain/review/probes/variables.rs",
-     "always.chain(closed.map(", "always.chain(closed.take(0).map(", ["learn::words::"]),
+     "every.chain(some)", "every.chain(some.take(0))", ["learn::words::"]),
     ("diff-unless", "launcher/src/explain/review/effects/paths.rs",
      "true => Extent::Harmless,", "true => Extent::Whole,", ["learn::differences::", "lib:effects"]),
     ("diff-protections", "launcher/src/explain/review/effects/paths.rs",
@@ -445,7 +443,7 @@ MUTANTS = [
     ("hosts-own-loopback", "launcher/src/broker/serving.rs",
      "return self.reaches_loopback;", "return true;", ["hosts::"]),
     ("hosts-own-address", "launcher/src/broker/dial.rs",
-     "|| !is_own(address)", "|| true", ["hosts::"]),
+     "|| routes.is_some_and(|routes| routes.lead_out(to))", "|| true", ["hosts::names_lead_to_no_private_address"]),
     ("hosts-bare-lf", "launcher/src/broker/said/http.rs",
      "if ends != bytes", "if false && ends != bytes", ["hosts::"]),
     ("open-network-datagrams", "launcher/src/plan/calls/network.rs",

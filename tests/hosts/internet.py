@@ -145,6 +145,11 @@ def connect_machine(machine):
     # A second address of a network, and one of a whole prefix of the machine's: packets to them come from others.
     address("192.0.2.3", 24, "out")
     route("2001:db8:5::", 64, 255, 2, dev="lo")
+    # No guess tells the machine's own addresses: any can be bound to, and loopback's packets are as small as others'.
+    for family in ("ipv4", "ipv6"):
+        pathlib.Path(f"/proc/sys/net/{family}/ip_nonlocal_bind").write_text("1")
+    with socket.socket() as any_socket:
+        fcntl.ioctl(any_socket, 0x8922, struct.pack("16si12x", b"lo", 1500))  # SIOCSIFMTU
 
 
 def resolve(question):

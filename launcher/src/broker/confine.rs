@@ -2,6 +2,7 @@
 
 use crate::broker::Doors;
 use crate::sys::privilege::{self, Limit};
+use crate::sys::route::Routes;
 use crate::sys::signal::{self, Disposition, Set};
 use crate::sys::{OfCall, SyscallError, descriptor, process, seccomp};
 use landlock::{ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetError, Scope};
@@ -72,8 +73,8 @@ const CALLS: &[(&str, Option<&str>)] = &[
 ];
 
 /// Confines the calling process for good. Returns how many descriptors it may have.
-pub fn confine(doors: &Doors, channel: &OwnedFd) -> Result<u64, ConfineError> {
-    separate(doors, channel)?;
+pub fn confine(doors: &Doors, routes: Option<&Routes>, channel: &OwnedFd) -> Result<u64, ConfineError> {
+    separate(doors, routes, channel)?;
     let descriptors = privilege::raise(Limit::OpenFiles).or_else(|_| Limit::OpenFiles.soft())?;
     privilege::limit(Limit::Core, 0, 0)?;
     privilege::no_new_privs()?;
@@ -87,7 +88,7 @@ pub fn confine(doors: &Doors, channel: &OwnedFd) -> Result<u64, ConfineError> {
 }
 
 /// Leaves what the supervisor and the command have: their session, signals, directory and descriptors.
-fn separate(doors: &Doors, channel: &OwnedFd) -> Result<(), SyscallError> {
+fn separate(doors: &Doors, routes: Option<&Routes>, channel: &OwnedFd) -> Result<(), SyscallError> {
     // Keys on the terminal are for the command, which may go on after them. This fails for a process that leads a
     // group already.
     let _ = rustix::process::setsid();
@@ -107,7 +108,8 @@ fn separate(doors: &Doors, channel: &OwnedFd) -> Result<(), SyscallError> {
     drop(null);
     let sockets = doors.datagrams.iter().chain(&doors.questions);
     let sockets = sockets.chain(doors.listeners.iter().map(|listener| &listener.socket)).chain([channel]);
-    let mut kept: Vec<_> = sockets.map(AsRawFd::as_raw_fd).chain([0, 1]).collect();
+    let mut kept: Vec<_> =
+        sockets.map(AsRawFd::as_raw_fd).chain(routes.map(Routes::number)).chain([0, 1]).collect();
     for socket in doors.questions.iter().chain(doors.listeners.iter().map(|listener| &listener.socket)) {
         rustix::io::ioctl_fionbio(socket, true).of("ioctl(FIONBIO)")?;
     }

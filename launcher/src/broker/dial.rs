@@ -6,11 +6,12 @@
 use crate::broker::poll::{Interest, Kind, Poller, Token};
 use crate::broker::relay::End;
 use crate::hosts::HostRules;
+use crate::sys::route::Routes;
 use crate::sys::socket::{local_address, make_room, peer_address};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, sockopt};
 use std::collections::VecDeque;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -142,41 +143,9 @@ impl Dial {
 }
 
 /// Whether a connection leads to another machine, or to this one by a rule that has its address.
-pub fn leads_out(rules: &HostRules, address: IpAddr, port: u16) -> bool {
-    rules.name_address(address, port) || !is_own(address)
-}
-
-/// Whether an address is this machine's. A socket of UDP tells, and sends nothing.
-fn is_own(address: IpAddr) -> bool {
-    if can_be_had(address) {
-        return true;
-    }
-    let Ok(probe) = socket(address, SocketType::DGRAM) else { return false };
-    // Where no route leads there, nobody is connected to either.
-    let is_led = rustix::net::connect(&probe, &SocketAddr::new(address, 9)).is_ok();
-    is_led && (local_address(&probe).is_some_and(|local| local.ip() == address) || leads_back(&probe))
-}
-
-/// Whether a socket can be bound to an address. The kernel lets those of this machine be had, unless it is told to give
-/// any (ip_nonlocal_bind): then it gives one that nobody has, too.
-fn can_be_had(address: IpAddr) -> bool {
-    let nobodys: IpAddr = match address {
-        IpAddr::V4(_) => Ipv4Addr::new(198, 19, 255, 254).into(),
-        // For what is thrown away (RFC 6666).
-        IpAddr::V6(_) => Ipv6Addr::new(0x100, 0, 0, 0, 0, 0, 0, 1).into(),
-    };
-    let binds = |address| {
-        let probe = socket(address, SocketType::DGRAM);
-        probe.and_then(|probe| rustix::net::bind(&probe, &SocketAddr::new(address, 0))).is_ok()
-    };
-    binds(address) && !binds(nobodys)
-}
-
-/// Whether a socket of IPv6 is connected by the loopback interface. A whole prefix may be this machine's, and such
-/// addresses cannot be bound to. No other interface takes packets as large as that one's.
-fn leads_back(probe: &OwnedFd) -> bool {
-    const LARGEST: u32 = 65_535;
-    sockopt::ipv6_mtu(probe).is_ok_and(|size| size > LARGEST)
+pub fn leads_out(rules: &HostRules, routes: Option<&Routes>, address: IpAddr, port: u16) -> bool {
+    let to = SocketAddr::new(address, port);
+    rules.name_address(address, port) || routes.is_some_and(|routes| routes.lead_out(to))
 }
 
 /// A socket for TCP that waits for nothing.

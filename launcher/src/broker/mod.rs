@@ -26,13 +26,14 @@ mod resolver;
 pub mod said;
 mod serving;
 
-pub use dial::leads_out;
 pub use events::{Event, LONGEST as LONGEST_EVENT, Teller};
 pub use resolver::{Files, Resolver};
 pub use serving::{FINISH, Loop, Settings};
 
 use crate::hosts::HostRules;
 use crate::sys::process;
+use crate::sys::route::Routes;
+use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
 /// The sockets in the run's network.
@@ -84,6 +85,13 @@ pub struct Setup {
     pub watches: bool,
     /// Which end of each connection is the run's.
     pub run: RunsEnd,
+    /// Tells what leads to other machines. Without them, nothing does but what rules have the address of.
+    pub routes: Option<Routes>,
+}
+
+/// Whether the broker would make a connection to an address that rules allow.
+pub fn leads_out(rules: &HostRules, address: IpAddr, port: u16) -> bool {
+    dial::leads_out(rules, Routes::open().ok().as_ref(), address, port)
 }
 
 /// The exit status when the broker could not begin to serve. It has served nobody then.
@@ -95,7 +103,7 @@ pub const STOPPED: i32 = 3;
 /// Confines the calling process, serves until the other end of the channel is closed, and exits. The channel is a
 /// UNIX socket of packets.
 pub fn serve(setup: Setup, doors: Doors, channel: OwnedFd) -> ! {
-    let started = confine::confine(&doors, &channel).and_then(|descriptors| {
+    let started = confine::confine(&doors, setup.routes.as_ref(), &channel).and_then(|descriptors| {
         Loop::new(setup, Settings::new(descriptors), doors, channel).map_err(Into::into)
     });
     let Ok(mut started) = started else { process::exit_now(NOT_STARTED) };

@@ -14,6 +14,7 @@ use crate::broker::resolver::Resolver;
 use crate::broker::said::{self, Host};
 use crate::broker::{Doors, RunsEnd, Setup};
 use crate::hosts::{HostRules, reached};
+use crate::sys::route::Routes;
 use crate::sys::{SyscallError, datagram, socket};
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -87,6 +88,7 @@ pub struct Loop {
     next_id: u64,
     buffer: Vec<u8>,
     run: RunsEnd,
+    routes: Option<Routes>,
     finishing: Option<Finishing>,
 }
 
@@ -132,6 +134,7 @@ impl Loop {
             next_id: 0,
             buffer: vec![0; said::LONGEST],
             run: setup.run,
+            routes: setup.routes,
             finishing: None,
         };
         new.resume()?;
@@ -313,7 +316,7 @@ impl Loop {
         if address.is_loopback() || address.is_unspecified() {
             return self.reaches_loopback;
         }
-        dial::leads_out(&self.rules, address, port)
+        dial::leads_out(&self.rules, self.routes.as_ref(), address, port)
     }
 
     fn dial(&mut self, id: u64, addresses: &[IpAddr], now: Instant) {

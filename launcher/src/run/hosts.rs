@@ -7,6 +7,7 @@ use crate::plan::network;
 use crate::run::proxy;
 use crate::supervise::brokers::Broker;
 use crate::supervise::hosts::Hosts;
+use crate::sys::route::Routes;
 use crate::sys::{descriptor, probe, socket};
 use std::rc::Rc;
 
@@ -20,12 +21,13 @@ pub fn start(
 ) -> Result<Rc<Hosts>, Refusal> {
     // As they are before the broker reads them.
     let files = broker::Files::of_host();
+    let routes = Routes::open().map_err(cannot("ask which way packets to hosts go"))?;
     let [own, brokers] = socket::packet_pair().map_err(cannot("make a channel to the broker"))?;
     let pid = probe::fork().map_err(cannot("start the broker"))?;
     if pid == 0 {
         drop(own);
         let (resolver, run) = (Resolver::of_host(), RunsEnd::Inside);
-        let setup = Setup { rules: plan.rules.clone(), resolver, watches: logs, run };
+        let setup = Setup { rules: plan.rules.clone(), resolver, watches: logs, run, routes: Some(routes) };
         broker::serve(setup, all(doors, proxy), brokers);
     }
     let hosts = Hosts::new(plan, logs, doors, (Broker::new(own, pid), files));

@@ -60,8 +60,8 @@ impl Publishing {
                 process::exit_now(broker::NOT_STARTED);
             }
             let resolver = Resolver::none();
-            let setup =
-                Setup { rules: HostRules::default(), resolver, watches: false, run: RunsEnd::Outside };
+            let (rules, run) = (HostRules::default(), RunsEnd::Outside);
+            let setup = Setup { rules, resolver, watches: false, run, routes: None };
             let doors = Doors { datagrams: Vec::new(), questions: Vec::new(), listeners: self.listeners };
             broker::serve(setup, doors, channel);
         }

@@ -3,8 +3,8 @@
 use crate::sys::{OfCall, SyscallError};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 use std::io;
-use std::net::Ipv4Addr;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 /// The loopback interface has this number in every network namespace: it is made first.
 const LOOPBACK: u32 = 1;
@@ -74,27 +74,132 @@ impl Netlink {
         self.ask("sendto(RTM_NEWROUTE)", libc::RTM_NEWROUTE, &body)
     }
 
-    /// Asks for something to be made: struct nlmsghdr, and what it is about.
+    /// Asks for something to be made.
     fn ask(&self, call: &'static str, kind: u16, body: &[u8]) -> Result<(), SyscallError> {
-        const FLAGS: u16 = (libc::NLM_F_REQUEST | libc::NLM_F_ACK | libc::NLM_F_CREATE) as u16;
-        let mut message = Vec::with_capacity(16 + body.len());
-        message.extend((16 + body.len() as u32).to_ne_bytes());
+        let flags = libc::NLM_F_REQUEST | libc::NLM_F_ACK | libc::NLM_F_CREATE;
+        match self.exchange(call, (kind, flags), body)? {
+            Reply::Done => Ok(()),
+            Reply::Failed(error) => Err(io::Error::from_raw_os_error(error)).of(call),
+            Reply::Other(..) => Err(io::Error::from_raw_os_error(libc::EPROTO)).of(call),
+        }
+    }
+
+    /// Sends a message (struct nlmsghdr, and what it is about), and takes the reply to it.
+    fn exchange(
+        &self,
+        call: &'static str,
+        (kind, flags): (u16, i32),
+        body: &[u8],
+    ) -> Result<Reply, SyscallError> {
+        let mut message = Vec::with_capacity(HEADER + body.len());
+        message.extend((HEADER as u32 + body.len() as u32).to_ne_bytes());
         message.extend(kind.to_ne_bytes());
-        message.extend(FLAGS.to_ne_bytes());
+        message.extend((flags as u16).to_ne_bytes());
         message.extend([0; 8]);
         message.extend(body);
         rustix::net::send(&self.0, &message, SendFlags::empty()).of(call)?;
-        let mut answer = [0; 256];
+        let mut answer = [0; 512];
         let (_, length) = rustix::net::recv(&self.0, &mut answer[..], RecvFlags::empty()).of("recv")?;
-        // struct nlmsghdr, then the error of struct nlmsgerr: 0 for an acknowledgement.
-        let error = answer.get(..length).and_then(|answer| answer.get(16..20)?.try_into().ok());
-        match error.map(i32::from_ne_bytes) {
-            Some(0) => Ok(()),
-            Some(error) => Err(io::Error::from_raw_os_error(-error)).of(call),
-            None => Err(io::Error::from_raw_os_error(libc::EPROTO)).of(call),
+        Reply::parse(answer.get(..length).unwrap_or_default())
+            .ok_or_else(|| io::Error::from_raw_os_error(libc::EPROTO))
+            .of(call)
+    }
+}
+
+/// The length of struct nlmsghdr.
+const HEADER: usize = 16;
+
+/// What the kernel says to a message.
+#[derive(Debug, PartialEq, Eq)]
+enum Reply {
+    Done,
+    /// With this error.
+    Failed(i32),
+    /// A message of this kind, without its header.
+    Other(u16, Vec<u8>),
+}
+
+impl Reply {
+    fn parse(message: &[u8]) -> Option<Reply> {
+        let kind = u16::from_ne_bytes(message.get(4..6)?.try_into().ok()?);
+        let body = message.get(HEADER..)?;
+        if i32::from(kind) != libc::NLMSG_ERROR {
+            return Some(Reply::Other(kind, body.to_vec()));
+        }
+        // struct nlmsgerr begins with the error: 0 for an acknowledgement.
+        Some(match i32::from_ne_bytes(body.get(..4)?.try_into().ok()?) {
+            0 => Reply::Done,
+            error => Reply::Failed(error.saturating_neg()),
+        })
+    }
+}
+
+/// Tells which way packets go, as `ip route get` does.
+pub struct Routes(Netlink);
+
+impl Routes {
+    /// Those of the calling process's network, for the calling user.
+    pub fn open() -> Result<Routes, SyscallError> {
+        Netlink::open().map(Routes)
+    }
+
+    /// The descriptor.
+    pub fn number(&self) -> RawFd {
+        self.0.0.as_raw_fd()
+    }
+
+    /// Whether TCP connections to an address leave this machine. Where no route leads there, none arrives at this
+    /// machine either. False if the kernel does not tell.
+    pub fn lead_out(&self, to: SocketAddr) -> bool {
+        const KIND: usize = 7;
+        match self.0.exchange(
+            "sendto(RTM_GETROUTE)",
+            (libc::RTM_GETROUTE, libc::NLM_F_REQUEST),
+            &question(to),
+        ) {
+            Ok(Reply::Other(libc::RTM_NEWROUTE, found)) => {
+                let by = find(&found, libc::RTA_OIF);
+                found.get(KIND) == Some(&libc::RTN_UNICAST) && by != Some(&LOOPBACK.to_ne_bytes())
+            }
+            Ok(Reply::Failed(error)) => {
+                matches!(error, libc::ENETUNREACH | libc::EHOSTUNREACH | libc::EACCES | libc::EINVAL)
+            }
+            Ok(Reply::Done | Reply::Other(..)) | Err(_) => false,
         }
     }
 }
+
+/// What RTM_GETROUTE is asked with. Rules about protocols and ports count (Linux 4.19).
+fn question(to: SocketAddr) -> Vec<u8> {
+    const IP_PROTO: u16 = 27;
+    const DESTINATION_PORT: u16 = 29;
+    let (family, address) = match to.ip() {
+        IpAddr::V4(ip) => (libc::AF_INET, ip.octets().to_vec()),
+        IpAddr::V6(ip) => (libc::AF_INET6, ip.octets().to_vec()),
+    };
+    let mut body = vec![family as u8, address.len() as u8 * 8];
+    body.resize(ROUTE, 0);
+    body.extend(attribute(libc::RTA_DST, &address));
+    body.extend(attribute(IP_PROTO, &[libc::IPPROTO_TCP as u8]));
+    body.extend(attribute(DESTINATION_PORT, &to.port().to_be_bytes()));
+    body
+}
+
+/// The data of an attribute behind struct rtmsg.
+fn find(route: &[u8], wanted: u16) -> Option<&[u8]> {
+    let mut rest = route.get(ROUTE..)?;
+    loop {
+        let word = |at: usize| Some(u16::from_ne_bytes(rest.get(at..at + 2)?.try_into().ok()?));
+        let (length, kind) = (usize::from(word(0)?), word(2)?);
+        if kind == wanted {
+            return rest.get(4..length);
+        }
+        rest = rest.get(length.max(4).next_multiple_of(4)..)?;
+    }
+}
+
+/// The length of struct rtmsg.
+const ROUTE: usize = 12;
 
 /// struct rtmsg: family; lengths of destination and source; type of service; table; who made it; scope; type; flags.
 fn route(family: i32, bits: u8, table: u8, (scope, kind): (u8, u8)) -> Vec<u8> {
@@ -114,4 +219,27 @@ fn attribute(kind: u16, data: &[u8]) -> Vec<u8> {
     all.extend(data);
     all.resize(all.len().next_multiple_of(4), 0);
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_does_not_lead_out_and_replies_are_told_apart() {
+        let routes = Routes::open().unwrap();
+        for own in ["127.0.0.1:80", "127.1.2.3:443", "[::1]:80", "0.0.0.0:1", "255.255.255.255:1"] {
+            assert!(!routes.lead_out(own.parse().unwrap()), "{own}");
+        }
+        let message = |kind: u16, body: &[u8]| [&[0; 4], &kind.to_ne_bytes()[..], &[0; 10], body].concat();
+        let failed = message(libc::NLMSG_ERROR as u16, &(-libc::EPERM).to_ne_bytes());
+        assert_eq!(Reply::parse(&failed), Some(Reply::Failed(libc::EPERM)));
+        assert_eq!(Reply::parse(&message(2, &[0; 4])), Some(Reply::Done));
+        assert_eq!(Reply::parse(&message(2, &[0; 3])), None);
+        assert_eq!(Reply::parse(&[0; 15]), None);
+        let route = [vec![0; ROUTE], attribute(1, b"abcde"), attribute(4, &[9, 0, 0, 0])].concat();
+        assert_eq!((find(&route, 4), find(&route, 5)), (Some(&[9, 0, 0, 0][..]), None));
+        // A length of nothing ends.
+        assert_eq!(find(&[0; 64], 4), None);
+    }
 }

@@ -19,7 +19,7 @@ fn first_fault(open: &std::fs::File, theirs: &OwnedFd) -> usize {
     // Its number is closed by then, which std does not forgive.
     std::mem::forget(other);
     let parent = process::parent();
-    if confine(&none(), &ours).is_err() {
+    if confine(&none(), None, &ours).is_err() {
         return 99;
     }
     let socket = |family, kind| rustix::net::socket(family, kind, None);
@@ -76,6 +76,7 @@ fn it_serves_while_it_is_confined_and_ends_with_the_channel() {
             resolver: Resolver::of_host(),
             watches: true,
             run: RunsEnd::Inside,
+            routes: None,
         };
         serve(setup, doors, channel);
     }

@@ -186,6 +186,7 @@ fn without_descriptors_it_goes_on_later() {
             resolver: Resolver::none(),
             watches: false,
             run: RunsEnd::Inside,
+            routes: None,
         };
         // It believes that there are more than the kernel gives.
         let ended = Loop::new(setup, Settings::new(100_000), doors, channel).and_then(|mut new| new.run());

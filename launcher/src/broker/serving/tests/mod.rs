@@ -66,7 +66,7 @@ impl Made {
         };
         let mut resolver = Resolver::read("", "127.0.0.1 hosts.test\n".to_string());
         resolver.servers = vec![nameserver()];
-        let setup = Setup { rules, resolver, watches: self.watches, run: RunsEnd::Inside };
+        let setup = Setup { rules, resolver, watches: self.watches, run: RunsEnd::Inside, routes: None };
         let names = Names::from(Range::parse(RANGE).unwrap());
         let look_time = LOOK_TIME;
         let descriptors = self.descriptors;
