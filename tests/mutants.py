@@ -391,7 +391,7 @@ MUTANTS = [
     ("led-without-bounds", "launcher/src/run/aftermath/mod.rs",
      "if look.led < MOST_LED && ", "if ", ["namespaces::exhausting::"]),
     ("closed-without-bounds", "launcher/src/run/aftermath/search.rs",
-     "self.unseen.more_closed |= self.unseen.closed.len() == MOST_CLOSED;", "", ["namespaces::exhausting::"]),
+     "self.noticed.more_closed |= self.noticed.closed.len() == MOST_CLOSED;", "", ["namespaces::exhausting::"]),
     ("settings-of-the-user", "launcher/src/plan/namespaces/git.rs",
      "if self.of_user.is_none() {", "if false {", ["namespaces::"]),
     ("renamed-outside", "launcher/src/enforce/reaper/protection.rs",

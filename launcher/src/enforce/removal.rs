@@ -6,13 +6,12 @@
 //! Everything is reached through descriptors, and no link is followed: other processes of the command's
 //! user cannot lead us out.
 
-use crate::sys::{attributes, descriptor, file, memory};
+use crate::sys::{descriptor, file, memory};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of levels: each takes two descriptors.
@@ -45,7 +44,7 @@ impl<'a> Removal<'a> {
 
     /// Clears the directory again and again, as long as that changes something.
     fn run(&mut self) {
-        open_up(self.top);
+        let_in(self.top);
         let top = self.top;
         while self.clear(top, 0).is_ok_and(|changed| changed) {}
     }
@@ -85,19 +84,16 @@ impl<'a> Removal<'a> {
 /// A directory in another, held and opened up.
 fn hold(directory: &File, name: &OsStr) -> io::Result<File> {
     let held = descriptor::open_entry(directory, name.as_bytes())?;
-    let meta = held.metadata()?;
-    if !meta.is_dir() {
+    if !held.metadata()?.is_dir() {
         return Err(io::ErrorKind::NotADirectory.into());
     }
-    if meta.mode() & 0o700 != 0o700 {
-        open_up(&held);
-    }
+    let_in(&held);
     Ok(held)
 }
 
 /// Gives the user access to a directory again. If that fails, so does removing.
-fn open_up(directory: &File) {
-    let _ = attributes::set_mode(directory, 0o700);
+fn let_in(directory: &File) {
+    let _ = file::let_in(directory.as_fd());
 }
 
 /// Removes a file, a link or an empty directory.

@@ -15,11 +15,11 @@ use crate::sys::{OfCall, SyscallError, descriptor, file, memory, process};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs::{DirBuilder, File, Metadata};
+use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
 
 const REPLACE: &str = "replace '{}'";
@@ -312,9 +312,8 @@ fn make_link(
 /// other: the change is made to what was looked at.
 fn let_in(directory: &Path) {
     let Ok(held) = descriptor::hold(directory) else { return };
-    let closed = |meta: Metadata| meta.is_dir() && meta.mode() & 0o700 != 0o700;
-    if held.metadata().is_ok_and(closed) {
-        let _ = file::open_up(&held);
+    if held.metadata().is_ok_and(|meta| meta.is_dir()) {
+        let _ = file::let_in(held.as_fd());
     }
 }
 

@@ -107,13 +107,9 @@ impl Directory {
     /// stays so.
     pub fn change<T>(&self, act: impl Fn() -> Result<T, SyscallError>) -> Result<T, SyscallError> {
         match act() {
-            Err(failed) if failed.errno() == libc::EACCES && self.open_up().is_ok() => act(),
+            Err(failed) if failed.errno() == libc::EACCES && file::let_in(self.as_fd()).is_ok() => act(),
             done => done,
         }
-    }
-
-    fn open_up(&self) -> Result<(), SyscallError> {
-        self.mode().and_then(|mode| self.set_mode(mode | Mode::RWXU))
     }
 
     /// Gives it another mode, if it has this one.

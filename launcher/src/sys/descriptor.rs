@@ -1,5 +1,6 @@
 //! File descriptors.
 
+use crate::sys::file;
 use crate::sys::resolve::openat2;
 use crate::sys::{OfCall, SyscallError, checked};
 use rustix::event::EventfdFlags;
@@ -229,14 +230,8 @@ pub fn secret_name(prefix: &str, number: RawFd) -> Result<OwnedFd, SyscallError>
 }
 
 /// Writes everything, or tells why not.
-pub fn write_all(number: RawFd, mut bytes: &[u8]) -> Result<(), SyscallError> {
-    while !bytes.is_empty() {
-        match rustix::io::retry_on_intr(|| rustix::io::write(by_number(number), bytes)).of("write")? {
-            0 => return Err(io::Error::from(io::ErrorKind::WriteZero)).of("write"),
-            count => bytes = bytes.get(count..).unwrap_or(&[]),
-        }
-    }
-    Ok(())
+pub fn write_all(number: RawFd, bytes: &[u8]) -> Result<(), SyscallError> {
+    file::write_all(by_number(number), bytes)
 }
 
 /// Reads once.

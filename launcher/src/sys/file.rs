@@ -187,10 +187,13 @@ pub fn exchange(directory: BorrowedFd<'_>, one: &OsStr, other: &OsStr) -> Result
     rustix::fs::renameat_with(directory, one, directory, other, RenameFlags::EXCHANGE).of("renameat2")
 }
 
-/// Lets the user into a directory that is held open as a place.
-pub fn open_up(directory: &File) -> Result<(), SyscallError> {
-    let path = descriptor::own_name(directory.as_raw_fd());
-    rustix::fs::chmod(path, Mode::RWXU).of("chmod")
+/// Lets the user into a directory, which a command may have closed. It may be held open as a place.
+pub fn let_in(directory: BorrowedFd<'_>) -> Result<(), SyscallError> {
+    let mode = Mode::from_raw_mode(rustix::fs::fstat(directory).of("fstat")?.st_mode);
+    if mode.contains(Mode::RWXU) {
+        return Ok(());
+    }
+    rustix::fs::chmod(descriptor::own_name(directory.as_raw_fd()), mode | Mode::RWXU).of("chmod")
 }
 
 /// Makes a symbolic link.

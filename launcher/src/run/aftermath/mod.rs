@@ -195,19 +195,19 @@ impl Aftermath {
 
     /// Looks for repositories. What was closed during the run is named: it may hold some.
     fn search(&self, until: Instant, look: &mut Look) {
-        let unseen = search::repositories(&self.root, self.since, until, |place| self.look(place, look));
-        if unseen.too_many || look.seen.too_many {
+        let noticed = search::repositories(&self.root, self.since, until, |place| self.look(place, look));
+        if noticed.too_many || look.seen.too_many {
             look.outcome.failures.push(format!(
                 "cannot tell what git would execute in '{}': the run changed more directories than are looked into",
                 shown(&self.workspace)
             ));
         }
-        self.look_at_ways_out(&unseen.leading_out, look);
-        for place in unseen.crowded {
+        self.look_at_ways_out(&noticed.leading_out, look);
+        for place in noticed.crowded {
             self.turn_away(&place, &Kind::Unclear, look);
         }
-        let more = if unseen.more_closed { "' and more, which" } else { "', which" };
-        for place in unseen.closed {
+        let more = if noticed.more_closed { "' and more, which" } else { "', which" };
+        for place in noticed.closed {
             look.outcome.failures.push(format!(
                 "cannot tell what git would execute in '{}{more} cannot be looked into since this run: open it \
                  (chmod u+rx) and look at it before you use git there",

@@ -43,9 +43,9 @@ const ENTRIES: [&str; 2] = [GIT, ".hg"];
 /// Directories that are looked into last: there is much in them, and seldom a repository.
 const LAST: [&str; 3] = ["objects", ".hg", "node_modules"];
 
-/// What a search did not see.
+/// What a search has noticed besides repositories.
 #[derive(Default)]
-pub struct Unseen {
+pub struct Noticed {
     /// The directories that have changed and cannot be looked into.
     pub closed: Vec<PathBuf>,
     /// Whether there are more of them.
@@ -62,7 +62,7 @@ pub struct Unseen {
 ///
 /// Directories that were made or have changed `since` are looked into in any case:
 /// to look takes less time than to make them did. Others follow `until` it is too late, and at least some.
-pub fn repositories(root: &Directory, since: SystemTime, until: Instant, each: impl FnMut(&Path)) -> Unseen {
+pub fn repositories(root: &Directory, since: SystemTime, until: Instant, each: impl FnMut(&Path)) -> Noticed {
     with_room(ROOM, (root, since, until), each)
 }
 
@@ -70,7 +70,7 @@ fn with_room(
     room: usize,
     (root, since, until): (&Directory, SystemTime, Instant),
     each: impl FnMut(&Path),
-) -> Unseen {
+) -> Noticed {
     let mut search = Search {
         root,
         since,
@@ -81,11 +81,11 @@ fn with_room(
         changed: Waiting::default(),
         others: Waiting::default(),
         seen: 0,
-        unseen: Unseen::default(),
+        noticed: Noticed::default(),
     };
     search.changed.add(Tree::TOP, false);
     search.search(until);
-    search.unseen
+    search.noticed
 }
 
 struct Search<'r, F> {
@@ -99,7 +99,7 @@ struct Search<'r, F> {
     changed: Waiting,
     others: Waiting,
     seen: usize,
-    unseen: Unseen,
+    noticed: Noticed,
 }
 
 /// A directory on the way down.
@@ -124,7 +124,7 @@ impl<F: FnMut(&Path)> Search<'_, F> {
             };
             seen_of_others += usize::from(!is_changed);
             if self.seen >= MOST {
-                self.unseen.too_many |= is_changed;
+                self.noticed.too_many |= is_changed;
                 break;
             }
             let place = self.tree.path(node);
@@ -171,9 +171,9 @@ impl<F: FnMut(&Path)> Search<'_, F> {
             Err(failed) if says_missing(&failed.cause) => return None,
             Err(_) => false,
         };
-        let room = MOST_LEADING.saturating_sub(self.unseen.leading_out.len());
-        self.unseen.too_many |= leading_out.len() > room;
-        self.unseen.leading_out.extend(leading_out.into_iter().take(room));
+        let room = MOST_LEADING.saturating_sub(self.noticed.leading_out.len());
+        self.noticed.too_many |= leading_out.len() > room;
+        self.noticed.leading_out.extend(leading_out.into_iter().take(room));
         if !listed {
             // One that may be entered can be used without being listed.
             self.closed(place);
@@ -189,8 +189,8 @@ impl<F: FnMut(&Path)> Search<'_, F> {
         found.entries().for_each(|name| (self.each)(&place.join(name)));
         found.links.retain(|name| is_for_submodules(self.root, &place.join(name)));
         if found.links.len() > MOST_LINKS {
-            self.unseen.too_many |= self.unseen.crowded.len() == MOST_CLOSED;
-            self.unseen.crowded.extend((!self.unseen.too_many).then(|| place.to_path_buf()));
+            self.noticed.too_many |= self.noticed.crowded.len() == MOST_CLOSED;
+            self.noticed.crowded.extend((!self.noticed.too_many).then(|| place.to_path_buf()));
         } else {
             found.links.iter().for_each(|name| (self.each)(&place.join(name)));
         }
@@ -221,8 +221,8 @@ impl<F: FnMut(&Path)> Search<'_, F> {
         if !own.is_ok_and(|own| self.is_changed(&own, OsStr::new(""))) {
             return;
         }
-        self.unseen.more_closed |= self.unseen.closed.len() == MOST_CLOSED;
-        self.unseen.closed.extend((!self.unseen.more_closed).then(|| place.to_path_buf()));
+        self.noticed.more_closed |= self.noticed.closed.len() == MOST_CLOSED;
+        self.noticed.closed.extend((!self.noticed.more_closed).then(|| place.to_path_buf()));
     }
 
     /// Looks into all directories below one that have changed, along one path at a time: that takes little room,
@@ -233,7 +233,7 @@ impl<F: FnMut(&Path)> Search<'_, F> {
         while let Some(level) = levels.last_mut() {
             if let Some(name) = level.names.pop() {
                 if self.seen >= MOST {
-                    self.unseen.too_many = true;
+                    self.noticed.too_many = true;
                     return;
                 }
                 path.push(name);
@@ -371,8 +371,8 @@ mod tests {
         for room in [0, 500, 5000, ROOM] {
             let mut found = Vec::new();
             let given = (&root, SystemTime::UNIX_EPOCH, Instant::now());
-            let unseen = with_room(room, given, |place| found.push(place.to_path_buf()));
-            assert!(!unseen.too_many && unseen.closed.is_empty());
+            let noticed = with_room(room, given, |place| found.push(place.to_path_buf()));
+            assert!(!noticed.too_many && noticed.closed.is_empty());
             assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), expected, "{room}");
         }
         // Those that have not changed take their time.

@@ -28,6 +28,8 @@ const FEW: usize = 16;
 const CONFLICTS: &str = "MERGE_RR";
 /// What `git am` passes on to each patch.
 const OPTIONS: &str = "apply-opt";
+/// The directory that has it.
+const OF_AM: &str = "rebase-apply";
 
 /// Directories of states, and the files in them that consist of numbers and names of objects.
 const STATES: [(&str, &[&str]); 3] = [
@@ -47,7 +49,7 @@ const STATES: [(&str, &[&str]); 3] = [
         ],
     ),
     (
-        "rebase-apply",
+        OF_AM,
         &["next", "last", "onto", "orig-head", "original-commit", "rewritten", "abort-safety", "autostash"],
     ),
     ("sequencer", &["head", "abort-safety"]),
@@ -169,7 +171,7 @@ fn in_state(own: &Directory, name: &str, of_objects: &[&str]) -> Option<Strays> 
             }
         }
         let are_known = |text: Option<Vec<u8>>| text.is_none_or(|text| are_for_apply(&text));
-        if !state.read(OPTIONS.as_ref(), LONGEST).is_ok_and(are_known) {
+        if name == OF_AM && !state.read(OPTIONS.as_ref(), LONGEST).is_ok_and(are_known) {
             odd.add(OPTIONS);
         }
         state.each_entry(&mut Vec::with_capacity(LISTING), |name, entry| {
