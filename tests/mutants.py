@@ -917,7 +917,7 @@ MUTANTS = [
      "let is_shown = || !is_new || shows(&tree.join(path));", "let is_shown = || !is_new || shows(&tree.join(path)) || true;",
      ["namespaces::states::"]),
     ("closed-directories", "launcher/src/sys/beneath.rs",
-     "if failed.errno() == libc::EACCES && self.open_up().is_ok()", "if failed.errno() == libc::EACCES && self.open_up().is_ok() && false",
+     "if failed.errno() == libc::EACCES && file::let_in(self.as_fd()).is_ok()", "if failed.errno() == libc::EACCES && file::let_in(self.as_fd()).is_ok() && false",
      ["namespaces::moved::"]),
     ("repository-behind-a-link", "launcher/src/run/aftermath/recorded.rs",
      "filter(|led| *led != git && is_below(led, workspace))", "filter(|led| *led != git && is_below(led, workspace) && false)",

@@ -1,5 +1,6 @@
 //! What /proc says about the process that made a call. The process is hostile, and may be gone at any moment.
 
+use crate::sys::number::FileNumber;
 use crate::sys::process::{self, Pid};
 use crate::sys::status::{self, Status};
 use crate::sys::{descriptor, executable, path};
@@ -66,9 +67,9 @@ pub fn counts_on_root(process: Pid) -> bool {
     program.is_ok_and(|meta| meta.mode() & libc::S_ISUID != 0 && meta.uid() == 0)
 }
 
-/// The network namespace of a process, by device and inode. `self` is this process.
-pub fn network(process: &str) -> io::Result<(u64, u64)> {
-    fs::metadata(format!("/proc/{process}/ns/net")).map(|network| (network.dev(), network.ino()))
+/// The network namespace of a process. `self` is this process.
+pub fn network(process: &str) -> io::Result<FileNumber> {
+    fs::metadata(format!("/proc/{process}/ns/net")).map(|network| FileNumber::of(&network))
 }
 
 /// Whether a process belongs to the run, as all descendants of the supervisor do: no orphan moves further up.
@@ -113,7 +114,7 @@ fn missing_is_closed(error: io::Error) -> io::Error {
 
 /// Whether the thread finds this very file at the path. A file without a name counts.
 pub fn is_at(thread: Pid, file: &File, path: &Path) -> bool {
-    let identity = |file: &File| file.metadata().ok().map(|meta| (meta.dev(), meta.ino()));
+    let identity = |file: &File| file.metadata().ok().map(|meta| FileNumber::of(&meta));
     let found = hold(thread, None, path.as_os_str().as_bytes(), false);
     let unnamed = file.metadata().is_ok_and(|meta| meta.nlink() == 0);
     unnamed || found.is_ok_and(|found| identity(&found).is_some() && identity(&found) == identity(file))

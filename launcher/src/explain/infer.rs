@@ -19,6 +19,7 @@ use crate::plan::namespaces::Layout;
 use crate::plan::rules::{self, Network, PathRights, PathRule};
 use crate::profile::NetworkMode;
 use crate::sys::access::{self, Permission};
+use crate::sys::number::FileNumber;
 use crate::sys::path;
 use crate::sys::process::{self, Pid};
 use crate::sys::seccomp::Notification;
@@ -327,7 +328,7 @@ impl InForce<'_> {
             // Our directories need not be those that the command sees.
             return false;
         }
-        let identity = |path: &Path| path.symlink_metadata().ok().map(|meta| (meta.dev(), meta.ino()));
+        let identity = |path: &Path| path.symlink_metadata().ok().map(|meta| FileNumber::of(&meta));
         let above: Vec<_> = path.ancestors().filter_map(identity).collect();
         having().filter_map(|rule| identity(&rule.path)).any(|rule| above.contains(&rule))
     }

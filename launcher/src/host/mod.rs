@@ -13,6 +13,7 @@ use crate::error::Refusal;
 use crate::profile::Search;
 use crate::sys::descriptor::OpenFile;
 use crate::sys::namespace::{self, Identity};
+use crate::sys::number::FileNumber;
 use crate::sys::privilege::{CapabilitySet, Limit};
 use crate::sys::{account, descriptor, path, plain, privilege, process, seccomp, socket};
 use landlock::Version;
@@ -21,15 +22,11 @@ use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::RawFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 /// The variables of an environment.
 pub type Environment = Vec<(OsString, OsString)>;
-
-/// A file's device and inode number.
-pub type FileIdentity = (u64, u64);
 
 /// An open descriptor of this process, as far as handing it to a command matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +36,7 @@ pub enum Open {
     /// A directory, by the path that it was opened by.
     Directory(PathBuf),
     /// A regular file, and the path that it was opened by.
-    File(PathBuf, FileIdentity),
+    File(PathBuf, FileNumber),
     /// A socket that belongs to a network: any but a UNIX socket.
     NetworkSocket,
     /// Anything else.
@@ -89,7 +86,7 @@ pub struct Host {
     /// The terminals on descriptors 0 to 2, by their paths.
     pub terminals: Fact<Vec<PathBuf>>,
     /// The file of the program that is running.
-    pub own_program: Fact<Option<FileIdentity>>,
+    pub own_program: Fact<Option<FileNumber>>,
     /// Those of this process that the command gets as descriptors 0 to 2.
     pub streams: [RawFd; 3],
     /// What they are, as far as it was asked for.
@@ -130,7 +127,7 @@ impl Host {
             tasks: Fact::read_by(|| process::tasks_of_user(process::real_user())),
             mounts: Fact::read_by(Mounts::now),
             terminals: Fact::read_by(|| terminals([0, 1, 2])),
-            own_program: Fact::read_by(|| identity_of(Path::new("/proc/self/exe"))),
+            own_program: Fact::read_by(|| number_of(Path::new("/proc/self/exe"))),
             streams: [0, 1, 2],
             standard: Default::default(),
             opened,
@@ -203,13 +200,13 @@ impl Host {
 
     /// Whether a file is the program that is running.
     pub fn is_own_program(&self, path: &Path) -> bool {
-        self.own_program.get().is_some_and(|own| identity_of(path) == Some(own))
+        self.own_program.get().is_some_and(|own| number_of(path) == Some(own))
     }
 }
 
 /// Device and inode number of what a path leads to.
-pub fn identity_of(path: &Path) -> Option<FileIdentity> {
-    path.metadata().map(|meta| (meta.dev(), meta.ino())).ok()
+pub fn number_of(path: &Path) -> Option<FileNumber> {
+    path.metadata().map(|meta| FileNumber::of(&meta)).ok()
 }
 
 fn terminals(streams: [RawFd; 3]) -> Vec<PathBuf> {
@@ -217,18 +214,18 @@ fn terminals(streams: [RawFd; 3]) -> Vec<PathBuf> {
     terminals.filter_map(descriptor::path_of).collect()
 }
 
-fn opened(number: RawFd) -> Open {
-    let OpenFile { kind, identity } = match descriptor::file_of(number) {
+fn opened(descriptor: RawFd) -> Open {
+    let OpenFile { kind, number } = match descriptor::file_of(descriptor) {
         Ok(Some(found)) => found,
         Ok(None) => return Open::Nothing,
         Err(failed) => return Open::Unseen(failed.to_string()),
     };
-    let path = || descriptor::path_of(number);
+    let path = || descriptor::path_of(descriptor);
     let unseen = || Open::Unseen("/proc does not tell its path".to_string());
     match kind {
         libc::S_IFDIR => path().map_or_else(unseen, Open::Directory),
-        libc::S_IFREG => path().map_or_else(unseen, |path| Open::File(path, identity)),
-        libc::S_IFSOCK if socket::is_of_network(number) => Open::NetworkSocket,
+        libc::S_IFREG => path().map_or_else(unseen, |path| Open::File(path, number)),
+        libc::S_IFSOCK if socket::is_of_network(descriptor) => Open::NetworkSocket,
         _ => Open::Other,
     }
 }

@@ -1,13 +1,13 @@
 //! The other names of a file: what is mounted at several places is the same file at each. Landlock's rules
 //! are about files and hold for all of these names, while a mount covers one of them.
 
+use crate::sys::number::FileNumber;
 use crate::sys::within::{is_within, rest_below};
 use crate::sys::{mounted, path, plain as plain_error};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// What is mounted where, as far as a file system is mounted more than once.
@@ -146,7 +146,7 @@ fn are_one(one: &Path, other: &Path) -> bool {
     let (mut one, mut other) = (one, other);
     loop {
         match (one.symlink_metadata(), other.symlink_metadata()) {
-            (Ok(a), Ok(b)) => return (a.dev(), a.ino()) == (b.dev(), b.ino()),
+            (Ok(a), Ok(b)) => return FileNumber::of(&a) == FileNumber::of(&b),
             (Err(a), Err(b)) if path::says_missing(&a) && path::says_missing(&b) => {}
             (Err(a), Err(b)) => return !path::says_missing(&a) && !path::says_missing(&b),
             _ => return false,

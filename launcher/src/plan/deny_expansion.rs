@@ -4,6 +4,7 @@
 
 use crate::error::Refusal;
 use crate::plan::rules::{PathRights, PathRule};
+use crate::sys::number::FileNumber;
 use crate::sys::path::{self, canonical, is_there};
 use crate::sys::plain;
 use crate::text::shown;
@@ -62,9 +63,9 @@ fn take(
 
 /// Which of these files have several names. A rule is about a file, not about a name: one for another name would open
 /// this one as well. (Of programs that may not be executed all names are among the ends.)
-fn with_other_names(ends: &HashSet<PathBuf>) -> HashSet<(u64, u64)> {
+fn with_other_names(ends: &HashSet<PathBuf>) -> HashSet<FileNumber> {
     let files = ends.iter().filter_map(|end| end.symlink_metadata().ok());
-    files.filter(|meta| !meta.is_dir() && meta.nlink() > 1).map(|meta| (meta.dev(), meta.ino())).collect()
+    files.filter(|meta| !meta.is_dir() && meta.nlink() > 1).map(|meta| FileNumber::of(&meta)).collect()
 }
 
 /// The same rule by its real path; of what is not there the path stays as it is.
@@ -89,7 +90,7 @@ struct Taking<'a> {
     /// From these, and all below.
     ends: &'a HashSet<PathBuf>,
     /// The files among them that have other names.
-    linked: HashSet<(u64, u64)>,
+    linked: HashSet<FileNumber>,
     /// The directories above them.
     above: HashSet<&'a Path>,
     rights: PathRights,
@@ -109,7 +110,7 @@ impl Taking<'_> {
 
     /// Whether a path is another name of one of the ends.
     fn is_linked(&self, path: &Path) -> bool {
-        let same = |meta: std::fs::Metadata| self.linked.contains(&(meta.dev(), meta.ino()));
+        let same = |meta: std::fs::Metadata| self.linked.contains(&FileNumber::of(&meta));
         !self.linked.is_empty() && path.symlink_metadata().is_ok_and(same)
     }
 

@@ -5,7 +5,7 @@ mod programs;
 
 use crate::digest;
 use crate::error::Refusal;
-use crate::host::{Host, identity_of};
+use crate::host::{Host, number_of};
 use crate::plan::files::{self, tidy};
 use crate::plan::listings::Listings;
 use crate::plan::namespaces::Choice;
@@ -364,7 +364,7 @@ fn links_of_directories(inputs: &Inputs<'_>, workspace: Option<&Path>) -> Vec<Pa
     let given = [&request.workspace, &request.cwd].into_iter().flatten().map(|path| here.join(path));
     let current = host.variable("PWD").map(PathBuf::from).filter(|named| {
         let is_other = named.is_absolute() && named != here;
-        is_other && identity_of(named).is_some_and(|named| identity_of(here) == Some(named))
+        is_other && number_of(named).is_some_and(|named| number_of(here) == Some(named))
     });
     let works = |path: &Path| is_within(path, directory) || workspace.is_some_and(|top| is_within(path, top));
     let others = Workspaces::of(host);

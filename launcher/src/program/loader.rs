@@ -3,6 +3,7 @@
 //! Only such a loader is known to honour the preload. This is about what to expect, not about trust: the
 //! program is confined before any loader runs.
 
+use crate::sys::number::FileNumber;
 use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -65,7 +66,7 @@ fn is_system_owned(metadata: &Metadata) -> bool {
 }
 
 fn same_file(a: &Metadata, b: &Metadata) -> bool {
-    a.dev() == b.dev() && a.ino() == b.ino()
+    FileNumber::of(a) == FileNumber::of(b)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! File descriptors.
 
 use crate::sys::file;
+use crate::sys::number::FileNumber;
 use crate::sys::resolve::openat2;
 use crate::sys::{OfCall, SyscallError, checked};
 use rustix::event::EventfdFlags;
@@ -103,16 +104,13 @@ pub struct OpenFile {
     /// Its type, as the bits of `S_IFMT` (inode(7)).
     pub kind: libc::mode_t,
     /// Its device and inode number.
-    pub identity: (u64, u64),
+    pub number: FileNumber,
 }
 
 /// The file of a descriptor; `None` for a closed one.
 pub fn file_of(number: RawFd) -> Result<Option<OpenFile>, SyscallError> {
     match rustix::fs::fstat(by_number(number)) {
-        Ok(stat) => {
-            let (kind, identity) = (stat.st_mode & libc::S_IFMT, (stat.st_dev, stat.st_ino));
-            Ok(Some(OpenFile { kind, identity }))
-        }
+        Ok(stat) => Ok(Some(OpenFile { kind: stat.st_mode & libc::S_IFMT, number: FileNumber::from(&stat) })),
         Err(Errno::BADF) => Ok(None),
         Err(errno) => Err(SyscallError { call: "fstat", cause: errno.into() }),
     }

@@ -1,6 +1,7 @@
 //! Files by the descriptor of their directory, so that renaming what leads to them changes nothing.
 
 use crate::sys::descriptor::{self, by_number, poll_entries};
+use crate::sys::number::FileNumber;
 use crate::sys::resolve::openat2;
 use crate::sys::{OfCall, SyscallError, memory};
 use rustix::buffer::spare_capacity;
@@ -18,8 +19,7 @@ use std::path::Path;
 /// The file that a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
-    device: u64,
-    number: u64,
+    number: FileNumber,
     kind: FileType,
     mode: u32,
 }
@@ -27,7 +27,7 @@ pub struct Identity {
 impl Identity {
     fn of(stat: Stat) -> Identity {
         let kind = FileType::from_raw_mode(stat.st_mode);
-        Identity { device: stat.st_dev, number: stat.st_ino, kind, mode: stat.st_mode }
+        Identity { number: FileNumber::from(&stat), kind, mode: stat.st_mode }
     }
 
     /// Whether it is a regular file.
@@ -37,12 +37,12 @@ impl Identity {
 
     /// Whether it is this very file, with whatever mode.
     pub fn is(self, other: Identity) -> bool {
-        (self.device, self.number) == (other.device, other.number)
+        self.number == other.number
     }
 
     /// The lower half of its inode number.
     pub fn low_number(self) -> u32 {
-        self.number as u32
+        self.number.low_inode()
     }
 
     /// The bits of its mode that chmod(2) sets.

@@ -35,6 +35,7 @@ pub mod mounted;
 pub mod namespace;
 #[allow(unsafe_code)] // fcntl(2) with F_NOTIFY.
 pub mod new_names;
+pub mod number;
 #[allow(unsafe_code)] // sigaction(2), and a handler that makes calls of others.
 pub mod observed;
 pub mod overlay;

@@ -1,5 +1,6 @@
 //! A socket of another process, connected on its behalf.
 
+use crate::sys::number::FileNumber;
 use crate::sys::{OfCall, SyscallError, checked, descriptor, setting};
 use descriptor::by_number;
 use rustix::net::sockopt::{Timeout, socket_domain, socket_timeout, socket_type};
@@ -13,7 +14,7 @@ use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::PathBuf;
 
 /// The descriptor of another process, as one of ours (pidfd_getfd(2), Linux 5.6).
@@ -72,15 +73,14 @@ pub fn has_cookies() -> bool {
 /// SIOCGSKNS of linux/sockios.h, which libc does not have.
 const GET_NETWORK: libc::c_ulong = 0x894c;
 
-/// The network that a socket was made in, by device and inode. It takes CAP_NET_ADMIN in the user namespace
+/// The network that a socket was made in. It takes CAP_NET_ADMIN in the user namespace
 /// that owns the network. The user who made that namespace has it from outside, without any capability. For
 /// the host's network the kernel refuses an ordinary user.
-pub fn network(socket: &OwnedFd) -> io::Result<(u64, u64)> {
+pub fn network(socket: &OwnedFd) -> io::Result<FileNumber> {
     // SAFETY: it takes no further argument, and gives a new descriptor.
     let network = unsafe { libc::ioctl(socket.as_raw_fd(), GET_NETWORK as _) };
     let network = checked("ioctl", network).map_err(|failed| failed.cause)?;
-    let found = File::from(descriptor::own(network as RawFd)).metadata()?;
-    Ok((found.dev(), found.ino()))
+    File::from(descriptor::own(network as RawFd)).metadata().map(|network| FileNumber::of(&network))
 }
 
 /// A socket file that is held open: renaming does not change which file it is.

@@ -2,6 +2,7 @@
 
 use crate::explain::sensitive::{Use, git};
 use crate::profile::{Name, Pattern};
+use crate::sys::number::FileNumber;
 use crate::text::shown;
 use std::collections::VecDeque;
 use std::ffi::OsStr;
@@ -53,7 +54,7 @@ pub type Found = (PathBuf, String);
 /// A sensitive file that has more names than the one that it is known by (hard links).
 pub struct OtherName {
     /// Its device and number.
-    identity: (u64, u64),
+    number: FileNumber,
     /// What it is.
     why: String,
 }
@@ -63,7 +64,7 @@ impl OtherName {
     pub fn of(path: &Path, why: &str) -> Option<OtherName> {
         let meta = path.metadata().ok().filter(|meta| meta.is_file() && meta.nlink() > 1)?;
         let why = format!("another name of {}: {why}", shown(path));
-        Some(OtherName { identity: (meta.dev(), meta.ino()), why })
+        Some(OtherName { number: FileNumber::of(&meta), why })
     }
 }
 
@@ -172,7 +173,7 @@ impl<'n> Look<'n> {
 
     /// Why a file is sensitive that has a name elsewhere.
     fn by_identity(&self, meta: &fs::Metadata) -> Option<String> {
-        let same = self.others.iter().find(|other| other.identity == (meta.dev(), meta.ino()))?;
+        let same = self.others.iter().find(|other| other.number == FileNumber::of(meta))?;
         Some(same.why.clone())
     }
 

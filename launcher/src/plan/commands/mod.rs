@@ -14,13 +14,13 @@ use crate::plan::{Inputs, deny_expansion};
 use crate::profile::{self, Given, Profile, Text, Variables};
 use crate::program::{self, Program};
 use crate::request::Request;
+use crate::sys::number::FileNumber;
 use crate::sys::path::canonical;
 use crate::sys::within::is_below;
 use crate::text::shown;
 use names::Lookup;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A file, or a directory with all that is below it.
@@ -31,7 +31,7 @@ pub struct Place {
     /// The rule that names it.
     pub rule: String,
     directory: bool,
-    identity: (u64, u64),
+    number: FileNumber,
 }
 
 /// The programs of one run, as files.
@@ -162,12 +162,12 @@ impl Place {
 
     fn of_found(file: Found, rule: String) -> std::io::Result<Place> {
         let meta = file.path.metadata()?;
-        Ok(Place { file, rule, directory: meta.is_dir(), identity: (meta.dev(), meta.ino()) })
+        Ok(Place { file, rule, directory: meta.is_dir(), number: FileNumber::of(&meta) })
     }
 
     /// Whether a file is it, or below it.
-    fn covers(&self, path: &Path, identity: Option<(u64, u64)>) -> bool {
-        identity == Some(self.identity)
+    fn covers(&self, path: &Path, number: Option<FileNumber>) -> bool {
+        number == Some(self.number)
             || path == self.file.path
             || (self.directory && is_below(path, &self.file.path))
     }
@@ -176,12 +176,12 @@ impl Place {
 impl Commands {
     /// What keeps a file, by its real path, from being executed.
     pub fn obstacle(&self, path: &Path) -> Option<Obstacle<'_>> {
-        let identity = path.metadata().ok().map(|meta| (meta.dev(), meta.ino()));
-        if let Some(place) = self.block.iter().find(|place| place.covers(path, identity)) {
+        let number = path.metadata().ok().map(|meta| FileNumber::of(&meta));
+        if let Some(place) = self.block.iter().find(|place| place.covers(path, number)) {
             return Some(Obstacle::Blocked(place));
         }
         let allow = self.allow.as_ref()?;
-        let allowed = allow.iter().any(|place| place.covers(path, identity));
+        let allowed = allow.iter().any(|place| place.covers(path, number));
         (!allowed).then_some(Obstacle::NotAllowed)
     }
 

@@ -6,6 +6,7 @@ use crate::plan::files::inside;
 use crate::plan::rules::PathRule;
 use crate::profile::{Location, Variables};
 use crate::sys::access::{self, Permission};
+use crate::sys::number::FileNumber;
 use crate::sys::plain;
 use crate::text::shown;
 use std::borrow::Cow;
@@ -134,11 +135,11 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
 
 /// The further names of files that have more than one (hard links), wherever something can be executed.
 pub(super) fn other_names(places: &[Place], rules: &[PathRule]) -> Result<Vec<PathBuf>, Refusal> {
-    let mut left: HashMap<(u64, u64), u64> = HashMap::new();
+    let mut left: HashMap<FileNumber, u64> = HashMap::new();
     for place in places.iter().filter(|place| !place.directory) {
         let links = place.file.path.symlink_metadata().map_or(0, |meta| meta.nlink());
         if links > 1 {
-            left.insert(place.identity, links);
+            left.insert(place.number, links);
         }
     }
     let (mut names, mut looked) = (Vec::new(), 0);
@@ -149,7 +150,7 @@ pub(super) fn other_names(places: &[Place], rules: &[PathRule]) -> Result<Vec<Pa
     let mut seen = HashSet::new();
     while let Some(path) = todo.pop().filter(|_| !left.is_empty()) {
         let Ok(meta) = path.symlink_metadata() else { continue };
-        let identity = (meta.dev(), meta.ino());
+        let identity = FileNumber::of(&meta);
         if meta.is_dir() {
             // Not told apart by devices: in an overlay a directory and its files need not have the same.
             if seen.insert(identity) {

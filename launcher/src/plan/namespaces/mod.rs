@@ -27,7 +27,7 @@ pub use places::Roots;
 pub use record::Record;
 
 use crate::error::Refusal;
-use crate::host::{FileIdentity, Host, Open, identity_of};
+use crate::host::{Host, Open, number_of};
 use crate::plan::files::{self, Directories};
 use crate::plan::listings::Listings;
 use crate::plan::rules::PathRule;
@@ -35,6 +35,7 @@ use crate::plan::{Inputs, deny_expansion};
 use crate::profile::{Location, Namespaces, Profile, Variable, Variables, WhenMade};
 use crate::request::Request;
 use crate::sys::access;
+use crate::sys::number::FileNumber;
 use crate::sys::path::{self, canonical};
 use crate::sys::within::{is_below, is_within};
 use crate::text::shown;
@@ -295,11 +296,11 @@ pub fn check_passed(passed: &[i32], host: &Host, layout: &Layout, denied: &[Path
     let mounts = host.mounts()?;
     // It may have been opened by a name at another mount, or by none that leads there any more; and what is out of
     // sight inside is in need of no mount.
-    let is_kept = |path: &Path, file: FileIdentity| {
+    let is_kept = |path: &Path, file: FileNumber| {
         let names = mounts.other_names(path);
         let is_name_of =
             |kept: &Path| is_within(path, kept) || names.iter().any(|name| is_within(name, kept));
-        let is_it = |kept: &Path| is_name_of(kept) || identity_of(kept) == Some(file);
+        let is_it = |kept: &Path| is_name_of(kept) || number_of(kept) == Some(file);
         let mut held = layout.read_only.iter().chain(&layout.denied);
         held.any(|kept| is_it(kept)) || denied.iter().any(|path| is_it(&deny_expansion::resolve(path)))
     };

@@ -12,6 +12,7 @@ use crate::plan::namespaces::{CONFIG, HOOKS, Layout};
 use crate::supervise::handlers::git_config::harmless::{self, Harm};
 use crate::sys::beneath::{self, Directory};
 use crate::sys::file;
+use crate::sys::number::FileNumber;
 use crate::sys::path::is_there;
 use crate::text::shown;
 use sbx_client::report::{Bytes, Finding, FindingKind};
@@ -19,7 +20,6 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -92,11 +92,11 @@ pub fn is_sample(path: &Path) -> bool {
     path.extension().is_some_and(|end| end == "sample")
 }
 
-/// Device and inode, and the time of birth where the file system knows it: an inode's number is used again.
-type Identity = (u64, u64, Option<SystemTime>);
+/// Its number, and the time of birth where the file system knows it: an inode's number is used again.
+type Identity = (FileNumber, Option<SystemTime>);
 
 fn identity(meta: &Metadata) -> Identity {
-    (meta.dev(), meta.ino(), meta.created().ok())
+    (FileNumber::of(meta), meta.created().ok())
 }
 
 impl Kept {

@@ -7,13 +7,14 @@ mod sink;
 
 use crate::sys::descriptor::{self, Interest, Ready};
 use crate::sys::file::{self, Usable};
+use crate::sys::number::FileNumber;
 use crate::sys::{SyscallError, stream};
 use kept::Kept;
 pub use sink::{Sink, Written};
 use std::collections::TryReserveError;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::FileTypeExt;
 
 /// Bytes that are read at once: as many as a pipe holds.
 const CHUNK: usize = 64 * 1024;
@@ -117,7 +118,7 @@ fn input(file: &File) -> Option<&'static str> {
 }
 
 fn is_one_place(a: &File, b: &File) -> bool {
-    let place = |file: &File| file.metadata().ok().map(|meta| (meta.dev(), meta.ino()));
+    let place = |file: &File| file.metadata().ok().map(|meta| FileNumber::of(&meta));
     place(a).is_some_and(|place_of_a| place(b) == Some(place_of_a))
 }
 

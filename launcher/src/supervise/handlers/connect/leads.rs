@@ -2,11 +2,12 @@
 
 use crate::explain::caller;
 use crate::explain::decode::Memory;
+use crate::sys::number::FileNumber;
 use crate::sys::socket;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// A network, by device and inode.
-pub type Network = (u64, u64);
+pub type Network = FileNumber;
 
 /// Whether a socket leads to no file, and to no UNIX socket without one. Here too the socket decides. One of UNIX
 /// may go on with an address of another family: the kernel has the right error.
