@@ -29,7 +29,7 @@ TREE = PLACE / "tree"
 # Name, file, what stands there, what is put in its place, and the tests that should notice: modules or tests of the
 # suite, or "lib:NAME" for unit tests of the launcher, "policy" and "client" for those of these crates.
 MUTANTS = [
-    ("own-by-route", "launcher/src/sys/route.rs", "found.get(KIND) == Some(&libc::RTN_UNICAST) && ", "", ["hosts::names_lead_to_no_private_address"]),
+    ("own-by-route", "launcher/src/sys/route.rs", "found.get(KIND) == Some(&libc::RTN_UNICAST) && by != Some(&LOOPBACK.to_ne_bytes())", "by.is_some()", ["hosts::names_lead_to_no_private_address"]),
     ("mapped-range", "launcher/src/hosts/range.rs", 'return Err("addresses of IPv4 are written as such");', "",
      ["lib:hosts::range"]),
     ("host-port-at", "launcher/src/supervise/hosts.rs", "is_host_port_at(ip) && self.plan", "self.plan",
@@ -42,6 +42,14 @@ MUTANTS = [
      "", ["lib:settings_copy::secret"]),
     ("looks-in-its-place", "launcher/src/enforce/reaper/life.rs", "afterwards.duty.iter().for_each(|duty| duty.stand_in());", "",
      ["namespaces::stand_in::the_reaper_looks_at_the_workspace_of_a_killed_supervisor"]),
+    ("lists-in-place", "launcher/src/run/aftermath/links.rs", "has_refs(&inner) || has_lists(&inner) ||", "has_refs(&inner) ||",
+     ["namespaces::astray::git_removes_no_packs_of_another_repository"]),
+    ("graphs-elsewhere", "launcher/src/run/aftermath/links.rs", "Some(chains_other_graphs)", "None",
+     ["namespaces::astray::git_takes_no_commit_graph_of_another_repository"]),
+    ("alternates-elsewhere", "launcher/src/run/aftermath/links.rs", "alternates.lead_away(directory, if all_files { New::All } else { new })", "false",
+     ["namespaces::astray::git_reads_no_objects_of_another_repository"]),
+    ("alternates-over-a-link", "launcher/src/run/aftermath/links.rs", "(is_new || is_below(&tidy(&named)))", "is_new",
+     ["namespaces::astray::git_reads_no_objects_of_another_repository"]),
     ("no-new-privs", "launcher/src/enforce/child.rs",
      'privilege::no_new_privs().step("set no_new_privs")?;', "", ["hygiene::", "selftest::", "minimal::"]),
     ("capabilities", "launcher/src/enforce/child.rs",

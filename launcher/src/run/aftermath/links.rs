@@ -5,14 +5,18 @@
 use super::new::New;
 use super::{Aftermath, Look};
 use crate::enforce::aside::{is_aside, set_aside_above};
+use crate::plan::files::tidy;
 use crate::sys::beneath::{Directory, Entry, LISTING};
 use crate::sys::file;
+use crate::sys::path::way;
+use crate::sys::within::is_within;
 use crate::text::shown;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// As many are put aside at a time, and as often.
 const AT_A_TIME: usize = 4096;
@@ -22,7 +26,15 @@ const MOST_DIRECTORIES: usize = 1 << 16;
 /// Directories in which contents give the names, to git and to what adds to it (Git LFS, git-annex): nobody chooses
 /// them. There are many, and only what is right in them is looked at, but for these two of git's.
 const STORES: [&str; 3] = ["objects", "lfs/objects", "annex/objects"];
-const IN_OBJECTS: [&str; 2] = ["objects/info", "objects/pack"];
+const IN_OBJECTS: [&str; 2] = [INFO, "objects/pack"];
+const OBJECTS: &str = "objects";
+const INFO: &str = "objects/info";
+/// Directories of objects that git reads as well, a line each.
+const ALTERNATES: &str = "alternates";
+/// Directories of lists by which git removes or renames files, and reads others. Such a list can be written to in its
+/// place, and then its directory looks as before.
+const OF_LISTS: [&str; 5] =
+    ["reftable", "objects/pack", "objects/pack/multi-pack-index.d", INFO, "objects/info/commit-graphs"];
 /// Longer names of refs cannot be.
 const LONGEST: u64 = 8192;
 /// As much is read of a list of tables, or of an index of packs.
@@ -36,7 +48,12 @@ impl Aftermath {
         for _ in 0..TIMES {
             // One that cannot be opened is told of elsewhere. It is opened anew, for each can be listed once.
             let Ok(own) = self.root.below(place) else { return };
-            let mut scan = Scan::new(&seen, own.is_in_memory());
+            let alternates = Alternates {
+                is_elsewhere: &|line, is_new| self.is_elsewhere(&path.join(OBJECTS), line, is_new),
+                // Else the user may have made it since the run before.
+                since: (!self.is_known(&path) && !self.is_made(place)).then_some(self.since),
+            };
+            let mut scan = Scan::new(&seen, own.is_in_memory(), alternates);
             scan.descend(&own, self.new_entries(&path, &own));
             let Scan { found, has_more, .. } = scan;
             // Among refs and logs, any name is one of a ref.
@@ -56,6 +73,13 @@ impl Aftermath {
             shown(&path)
         ));
     }
+
+    /// Whether a line of alternates leads out of the workspace: one that is new, or over a link.
+    fn is_elsewhere(&self, objects: &Path, line: &Path, is_new: bool) -> bool {
+        let named = objects.join(line);
+        let is_below = |path: &Path| is_within(path, &self.workspace);
+        (is_new || is_below(&tidy(&named))) && !is_below(&way(&named).real)
+    }
 }
 
 /// A look under way at a repository. Places are those in it.
@@ -64,13 +88,14 @@ struct Scan<'s> {
     seen: &'s BTreeSet<PathBuf>,
     /// Whether the time of a file does not tell of all changes.
     all_files: bool,
+    alternates: Alternates<'s>,
     found: Vec<PathBuf>,
     has_more: bool,
 }
 
 impl Scan<'_> {
-    fn new(seen: &BTreeSet<PathBuf>, all_files: bool) -> Scan<'_> {
-        Scan { seen, all_files, found: Vec::new(), has_more: false }
+    fn new<'s>(seen: &'s BTreeSet<PathBuf>, all_files: bool, alternates: Alternates<'s>) -> Scan<'s> {
+        Scan { seen, all_files, alternates, found: Vec::new(), has_more: false }
     }
 
     /// Looks into a repository's directory with all that are in it.
@@ -90,7 +115,8 @@ impl Scan<'_> {
             self.list(&directory, new, &place, |name| {
                 let inner = place.join(name);
                 let new = new.within(&directory, name);
-                if is_looked_into(&inner) && (has_refs(&inner) || new.may_be_in(&directory, name)) {
+                let is_seen = has_refs(&inner) || has_lists(&inner) || new.may_be_in(&directory, name);
+                if is_looked_into(&inner) && is_seen {
                     rest.push((inner, new));
                 }
             });
@@ -100,10 +126,13 @@ impl Scan<'_> {
 
     /// Looks at the entries of one directory, and calls `inner` with the directories in it.
     fn list(&mut self, directory: &Directory, new: New, place: &Path, mut inner: impl FnMut(&OsStr)) {
-        let all_files = self.all_files;
+        let (all_files, alternates) = (self.all_files, self.alternates);
         let listed = directory.each_entry(&mut Vec::with_capacity(LISTING), |name, entry| {
             let leads_away = match entry {
                 Entry::Link => new.is(directory, name) && !is_left(directory, name, place),
+                Entry::Other if place == Path::new(INFO) && name == ALTERNATES => {
+                    alternates.lead_away(directory, if all_files { New::All } else { new })
+                }
                 Entry::Other => match leading(name, place) {
                     Some(leads_away) => (all_files || new.is(directory, name)) && leads_away(directory, name),
                     None => false,
@@ -130,6 +159,33 @@ impl Scan<'_> {
     }
 }
 
+/// How alternates are judged: by them git would read objects of another repository, and show and pass on what a command
+/// may not read.
+#[derive(Clone, Copy)]
+struct Alternates<'s> {
+    /// Whether a line leads to another repository than those of the workspace. It may be new.
+    is_elsewhere: &'s dyn Fn(&Path, bool) -> bool,
+    /// When this run began, where others than commands may have changed them before.
+    since: Option<SystemTime>,
+}
+
+impl Alternates<'_> {
+    fn lead_away(self, directory: &Directory, new: New) -> bool {
+        let is_new = match self.since {
+            None => new.is(directory, ALTERNATES.as_ref()),
+            // A directory that came in its place counts, too.
+            Some(since) => [ALTERNATES, ""].iter().any(|name| directory.has_changed(name.as_ref(), since)),
+        };
+        let Ok(text) = directory.read(ALTERNATES.as_ref(), LONGEST_TABLE) else { return true };
+        let text = text.unwrap_or_default();
+        let mut lines =
+            text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"#"));
+        // git takes away quotes.
+        let is_quoted = |line: &[u8]| is_new && line.starts_with(b"\"");
+        lines.any(|line| is_quoted(line) || (self.is_elsewhere)(Path::new(OsStr::from_bytes(line)), is_new))
+    }
+}
+
 /// The place in the directory of a linked worktree, or else in the repository's.
 fn in_own(place: &Path) -> &Path {
     let mut parts = place.iter();
@@ -150,12 +206,20 @@ fn has_refs(place: &Path) -> bool {
     own.as_os_str().is_empty() || own.starts_with("refs") || place == Path::new("worktrees")
 }
 
+/// Whether there are lists in a directory, or directories with such.
+fn has_lists(place: &Path) -> bool {
+    let own = in_own(place);
+    OF_LISTS.iter().any(|known| Path::new(known).starts_with(own))
+}
+
 /// What tells whether a file of this name in this directory leads git away, if any can.
 fn leading(name: &OsStr, place: &Path) -> Option<fn(&Directory, &OsStr) -> bool> {
     if is_for_a_ref(name, place) {
         Some(stands_for_no_ref)
-    } else if place == Path::new("reftable") && name == "tables.list" {
+    } else if in_own(place) == Path::new("reftable") && name == "tables.list" {
         Some(lists_other_tables)
+    } else if place == Path::new("objects/info/commit-graphs") && name == "commit-graph-chain" {
+        Some(chains_other_graphs)
     } else if place.starts_with("objects/pack") && name.as_bytes().starts_with(b"multi-pack-index") {
         Some(names_other_packs)
     } else {
@@ -167,6 +231,15 @@ fn leading(name: &OsStr, place: &Path) -> Option<fn(&Directory, &OsStr) -> bool>
 fn lists_other_tables(directory: &Directory, name: &OsStr) -> bool {
     let text = directory.read(name, LONGEST_TABLE);
     text.map_or(true, |text| text.is_some_and(|text| text.contains(&b'/')))
+}
+
+/// Whether a list of commit graphs has anything else than names of objects. git looks at the first characters of a line
+/// only, and renames the file of the whole.
+fn chains_other_graphs(directory: &Directory, name: &OsStr) -> bool {
+    let is_plain = |text: Option<Vec<u8>>| {
+        text.is_none_or(|text| text.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'\n'))
+    };
+    !directory.read(name, LONGEST_TABLE).is_ok_and(is_plain)
 }
 
 /// Whether an index of several packs has paths. git removes packs of which it needs nothing any more.
@@ -245,6 +318,10 @@ mod tests {
         }
         for path in ["COMMIT_EDITMSG", "MERGE_MSG", "index", "info/HEAD", "worktrees/HEAD", "logs/refs/x"] {
             assert!(!is_for(path), "{path}");
+        }
+        for place in ["reftable", "worktrees/a/reftable"] {
+            let place = Path::new(place);
+            assert!(has_lists(place) && leading("tables.list".as_ref(), place).is_some(), "{place:?}");
         }
         let into = |path: &str| is_looked_into(Path::new(path));
         for path in [

@@ -71,7 +71,8 @@ impl Aftermath {
 
 /// What mounts hold in a run.
 pub fn before(layout: &Layout) -> Vec<Kept> {
-    let files = layout.read_only.iter().chain(layout.links.keys());
+    // What stands there for the run only may be another run's, which is about to remove it.
+    let files = layout.read_only.iter().chain(layout.links.keys()).filter(|path| !layout.stands_in(path));
     let kept = |path: &PathBuf| {
         let meta = path.symlink_metadata().ok()?;
         let of_git = layout.configs.iter().any(|own| path.parent() == Some(own)) && path.ends_with(CONFIG);

@@ -58,8 +58,7 @@ pub fn line(finding: &Finding) -> String {
                 false => format!("put aside there as {aside}"),
             };
             format!(
-                "the command left in '{path}' what git never writes there ({names}), and git and prompts outside would \
-                 go by it: {now}"
+                "the command left in '{path}' what git and prompts outside are not to go by ({names}): {now}"
             )
         }
         FindingKind::FileReplaced => {

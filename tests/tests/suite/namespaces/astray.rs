@@ -5,6 +5,7 @@ use super::aftermath::{FSMONITOR, looked_at, planted};
 use super::git::{in_repositories, plain};
 use super::shell;
 use super::states::is_only_without;
+use sbx_tests::World;
 use std::fs;
 use std::path::Path;
 
@@ -331,5 +332,106 @@ fn git_am_writes_no_file_by_a_flag() {
         plain(world, "git am --abort");
         let out = shell(world, &[], "git am -C1 --whitespace=nowarn --directory=x patches").run();
         assert!(!out.err().contains("sbx-aside"), "{out}");
+    });
+}
+
+/// A repository outside, with the same names in it each time.
+const VICTIM: &str = "export GIT_AUTHOR_DATE=@1700000000 GIT_COMMITTER_DATE=@1700000000; rm -rf ~/victim; \
+                      git init -q ~/victim; for n in 1 2 3; do git -C ~/victim commit -q --allow-empty -m $n; done; \
+                      git -C ~/victim commit-graph write --reachable --split; git -C ~/victim repack -adq; \
+                      unset GIT_AUTHOR_DATE GIT_COMMITTER_DATE";
+
+/// The only file with this end in a directory of that repository, without the end.
+fn of_victim(world: &World, directory: &str, end: &str) -> String {
+    let all = world.home.join("victim/.git").join(directory).read_dir().unwrap().flatten();
+    let names = all.map(|entry| entry.file_name().into_string().unwrap());
+    names.filter_map(|name| name.strip_suffix(end).map(str::to_string)).next().unwrap()
+}
+
+/// Puts a pack of another directory into an index of packs, in which git finds no object of it. It writes to the file
+/// that is there: the directory looks as before.
+const OTHER_PACK: &str = "\
+import struct, hashlib, sys, os
+name = '.git/objects/pack/multi-pack-index'
+old = open(name, 'rb').read()
+rows = [(old[12 + i * 12:16 + i * 12], struct.unpack('>Q', old[16 + i * 12:24 + i * 12])[0]) for i in range(old[6] + 1)]
+chunks = {kind: old[begin:end] for (kind, begin), (_, end) in zip(rows, rows[1:]) if kind != b'RIDX'}
+packs = [b'../../../../victim/.git/objects/pack/' + sys.argv[1].encode()] + chunks[b'PNAM'].rstrip(b'\\0').split(b'\\0')
+chunks[b'OOFF'] = b''.join(struct.pack('>II', p + 1, o) for p, o in struct.iter_unpack('>II', chunks[b'OOFF']))
+names = b'\\0'.join(packs) + b'\\0'
+chunks[b'PNAM'] = names + b'\\0' * (-len(names) % 4)
+at, table = 12 + 12 * (len(chunks) + 1), b''
+for kind, chunk in chunks.items():
+    table += kind + struct.pack('>Q', at)
+    at += len(chunk)
+new = old[:6] + bytes([len(chunks), old[7]]) + struct.pack('>I', len(packs)) + table + bytes(4) + struct.pack('>Q', at)
+new += b''.join(chunks.values())
+os.chmod(name, 0o644)
+open(name, 'wb').write(new + hashlib.sha1(new).digest())
+";
+
+#[test]
+fn git_removes_no_packs_of_another_repository() {
+    in_repositories(|world| {
+        plain(world, VICTIM);
+        let pack = of_victim(world, "objects/pack", ".idx");
+        plain(
+            world,
+            "for n in 1 2; do git commit -q --allow-empty -m $n; git repack -dq; done; git multi-pack-index write",
+        );
+        world.write("other.py", OTHER_PACK);
+        let uses = format!("{VICTIM}; git multi-pack-index expire || true");
+        let is_gone = |_: &Path| !world.home.join(format!("victim/.git/objects/pack/{pack}.pack")).exists();
+        let said = is_only_without(world, &format!("python3 other.py {pack}.idx"), &uses, is_gone);
+        assert!(said.contains("multi-pack-index.sbx-aside"), "{said}");
+    });
+}
+
+#[test]
+fn git_takes_no_commit_graph_of_another_repository() {
+    in_repositories(|world| {
+        plain(world, VICTIM);
+        let graph = of_victim(world, "objects/info/commit-graphs", ".graph");
+        let other =
+            format!("{}/../../../../../../victim/.git/objects/info/commit-graphs/{graph}", &graph[6..]);
+        let script = format!(
+            "D=.git/objects/info/commit-graphs; mkdir -p $D/{graph}; echo {other} > $D/commit-graph-chain"
+        );
+        let uses = format!("{VICTIM}; git commit-graph write --reachable --split=no-merge");
+        let place = world.home.join(format!("victim/.git/objects/info/commit-graphs/{graph}.graph"));
+        let said = is_only_without(world, &script, &uses, |_| !place.exists());
+        assert!(said.contains("commit-graph-chain.sbx-aside"), "{said}");
+        // As git writes it.
+        plain(world, "rm -rf .git/objects/info/commit-graphs");
+        shell(world, &[], "git commit-graph write --reachable --split").run().success().silent();
+    });
+}
+
+/// By alternates git outside would copy what the command may not read to where it may.
+#[test]
+fn git_reads_no_objects_of_another_repository() {
+    in_repositories(|world| {
+        plain(world, VICTIM);
+        let victim = world.home.join("victim/.git/objects");
+        let borrow =
+            format!("mkdir -p .git/objects/info; echo {} > .git/objects/info/alternates", victim.display());
+        let found =
+            |tree: &Path| tree.join(".git/lost-found/commit").read_dir().is_ok_and(|all| all.count() > 0);
+        let uses = "git fsck --lost-found >/dev/null 2>&1 || true";
+        let said = is_only_without(world, &borrow, uses, found);
+        assert!(said.contains("alternates.sbx-aside"), "{said}");
+        // Over a link that came later. What leads to the workspace stays, as does what was there before.
+        plain(world, "git clone -q -s ~/victim borrowed; mkdir a; git clone -q -s . own");
+        shell(world, &[], "echo $PWD/a > .git/objects/info/alternates; git clone -q -s . copy")
+            .run()
+            .success()
+            .silent();
+        for place in ["borrowed", "own", "copy"] {
+            assert!(world.exists(format!("{place}/.git/objects/info/alternates")), "{place}");
+        }
+        let said = is_only_without(world, "rm -rf a; ln -s ~/victim/.git/objects a", uses, |tree| {
+            tree != world.workspace || found(tree)
+        });
+        assert!(said.contains("alternates.sbx-aside"), "{said}");
     });
 }
