@@ -50,6 +50,8 @@ MUTANTS = [
      ["namespaces::astray::git_reads_no_objects_of_another_repository"]),
     ("alternates-over-a-link", "launcher/src/run/aftermath/links.rs", "(is_new || is_below(&tidy(&named)))", "is_new",
      ["namespaces::astray::git_reads_no_objects_of_another_repository"]),
+    ("stopped-for-good", "launcher/src/supervise/mod.rs", "signal != libc::SIGSTOP && self.has_lent() && !process::is_job()", "false && signal == 0",
+     ["no_shell::without_a_shell_the_stop_key_stops_nothing"]),
     ("no-new-privs", "launcher/src/enforce/child.rs",
      'privilege::no_new_privs().step("set no_new_privs")?;', "", ["hygiene::", "selftest::", "minimal::"]),
     ("capabilities", "launcher/src/enforce/child.rs",

@@ -305,8 +305,13 @@ impl Supervisor<'_> {
             Change::Killed(signal) => {
                 self.ending.get_or_insert(Ending::Killed(signal));
                 // The key has reached the command alone.
-                let has_terminal = self.task.terminal.as_ref().is_some_and(|terminal| terminal.is_lent());
-                self.interrupted |= has_terminal && signal == libc::SIGINT;
+                self.interrupted |= self.has_lent() && signal == libc::SIGINT;
+            }
+            // Where no shell is the parent, nobody would continue what a key has stopped: for a group without such a
+            // parent the kernel does nothing then.
+            Change::Stopped(signal) if signal != libc::SIGSTOP && self.has_lent() && !process::is_job() => {
+                self.task.watch.go_on();
+                return false;
             }
             // The shell sees the supervisor stop, as it would have seen the command stop. Without a
             // terminal there is no shell that would continue it.
@@ -317,6 +322,11 @@ impl Supervisor<'_> {
             Change::Stopped(_) | Change::Continued => return false,
         }
         true
+    }
+
+    /// Whether the command has the terminal for a group of its own.
+    fn has_lent(&self) -> bool {
+        self.task.terminal.as_ref().is_some_and(|terminal| terminal.is_lent())
     }
 
     /// Stops with the command. Whoever continues this process says who has the terminal then.

@@ -48,6 +48,11 @@ impl Watch {
         if !signal::is_waiting(libc::SIGCONT) {
             process::stop_self();
         }
+        self.go_on();
+    }
+
+    /// Continues the tree.
+    pub fn go_on(&self) {
         match self {
             Watch::Direct(command) => process::signal(*command, libc::SIGCONT),
             Watch::Reaper(reaper) => reaper.resume(),

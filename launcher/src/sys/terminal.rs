@@ -29,16 +29,16 @@ pub fn foreground(number: RawFd) -> Option<Pid> {
     rustix::termios::tcgetpgrp(by_number(number)).ok().map(|group| group.as_raw_nonzero().get())
 }
 
-/// The number of a standard descriptor that is a terminal whose foreground is a group of this process alone, as a shell
-/// with jobs makes one for a command. A pipe or a socket among them may lead to another process of the group, which
-/// would lose the terminal with this one. Where no such shell is the parent, nobody would continue what has stopped.
+/// The number of a standard descriptor that is a terminal whose foreground is a group that this process leads, as a shell
+/// with jobs, or whoever opens a terminal for a command, makes one. A pipe or a socket among them may lead to another
+/// process of the group, which would lose the terminal with this one.
 pub fn of_own_group() -> Option<RawFd> {
     let group = process::group();
     let is_shared = |number: RawFd| {
         let kind = rustix::fs::fstat(by_number(number)).map(|stat| FileType::from_raw_mode(stat.st_mode));
         matches!(kind, Ok(FileType::Fifo | FileType::Socket))
     };
-    if group != process::id() || (0..3).any(is_shared) || !process::is_job() {
+    if group != process::id() || (0..3).any(is_shared) {
         return None;
     }
     let own = rustix::process::getpid();

@@ -41,6 +41,7 @@ mod nesting;
 mod network;
 mod never_unconfined;
 mod no_exec;
+mod no_shell;
 mod open_network;
 mod output_limit;
 mod pool;

@@ -8,7 +8,7 @@ use sbx_tests::{User, World, as_users, in_worlds, need, processes, stage, sys};
 const TIME: Duration = Duration::from_secs(40);
 
 /// `sbx run -- COMMAND` on a terminal of its own.
-fn on_terminal(world: &World, command: &[&str]) -> (Running, Terminal) {
+pub fn on_terminal(world: &World, command: &[&str]) -> (Running, Terminal) {
     let words = [&["run", "--"], command].concat();
     world.sbx(words).env("TERM", "xterm").timeout(TIME).start_on_terminal()
 }
@@ -251,21 +251,6 @@ fn programs_with_groups_of_their_own_have_the_terminal() {
             running.wait_for("over-42");
             running.wait().success();
         }
-    });
-}
-
-#[test]
-fn without_a_shell_the_stop_key_stops_nothing() {
-    in_worlds(|world| {
-        let (running, terminal) = on_terminal(world, &["cat"]);
-        terminal.types("one\n");
-        running.wait_for_times("one", 2);
-        terminal.types("\x1a");
-        std::thread::sleep(Duration::from_millis(300));
-        terminal.types("two\n");
-        running.wait_for_times("two", 2);
-        terminal.types("\x04");
-        running.wait().success();
     });
 }
 
