@@ -50,13 +50,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use told::{Seen, Told, Unprotected};
 
 /// What part of the run's time the search may take for directories that have not changed, and how many of these it
 /// looks into in any case.
 const PART: u32 = 50;
 const LEAST: usize = 8;
+/// Its time in the first run in a workspace, which finds what has been there all along.
+const FIRST: Duration = Duration::from_millis(50);
 /// How many files and links are followed one after the other.
 const MOST_LED: usize = 16;
 
@@ -162,8 +164,9 @@ impl Aftermath {
         let mut failures = Vec::new();
         look.outcome.findings.extend(made::findings(&self.missing, self.since, &mut failures));
         look.outcome.failures.extend(failures);
-        let until = Instant::now() + self.started.elapsed() / PART;
-        self.search(until, &mut look);
+        let is_first = self.record.since.is_some_and(|since| since >= self.record.began);
+        let time = (self.started.elapsed() / PART).max(if is_first { FIRST } else { Duration::ZERO });
+        self.search(Instant::now() + time, &mut look);
         self.look_at_recorded(&mut look);
         for outside in &self.outside {
             let until = Instant::now() + self.started.elapsed() / PART;

@@ -108,6 +108,19 @@ fn what_an_unwatched_first_run_made_is_new() {
     });
 }
 
+/// Short as it is, the first run finds what has been there all along.
+#[test]
+fn the_first_run_finds_clones_among_many_directories() {
+    in_repositories(|world| {
+        plain(world, "for n in $(seq 40); do mkdir -p packages/$n/src; done; git init -q packages/27/vendor");
+        shell(world, &[], "true").run().success();
+        let config = "packages/27/vendor/.git/config";
+        let before = world.read(config);
+        shell(world, &[], "git -C packages/27/vendor config alias.x '!id'").run().failed().says("alias.x");
+        assert_eq!(world.read(config), before);
+    });
+}
+
 /// `.hg` may be a link to a directory of any name.
 #[test]
 fn mercurial_is_followed_over_a_link() {
