@@ -651,8 +651,6 @@ MUTANTS = [
     ("cut-in-order", "launcher/src/broker/serving/finish.rs", "                link.reset();\n", "", ["lib:finishing"]),
     ("group-of-its-own", "launcher/src/run/supervised.rs", "terminal::of_own_group().filter(|_| tree", "terminal::of_own_group().filter(|_| false && tree",
      ["terminal::programs_with_groups_of_their_own_have_the_terminal"]),
-    ("job-of-nobody", "launcher/src/sys/terminal.rs", "|| !process::is_job()", "",
-     ["terminal::without_a_shell_the_stop_key_stops_nothing"]),
     ("terminal-lent-again", "launcher/src/supervise/mod.rs", "        self.task.watch.stop();\n        self.lend_terminal();\n",
      "        self.task.watch.stop();\n", ["terminal::programs_with_groups_of_their_own_have_the_terminal"]),
     ("own-socket", "launcher/src/supervise/handlers/connect/mod.rs", "process::open_thread(call.pid, process)",

@@ -36,8 +36,10 @@ impl ProgramError {
 impl EndsRun for ProgramError {
     fn outcome(&self) -> Outcome {
         match &self.cause {
-            ProgramCause::Empty | ProgramCause::NulByte | ProgramCause::Line(_) => Outcome::NotFound,
-            ProgramCause::NotInPath { .. } => Outcome::NotFound,
+            ProgramCause::Empty | ProgramCause::NulByte | ProgramCause::NotInPath { .. } => Outcome::NotFound,
+            ProgramCause::Line(_) | ProgramCause::OfShells(_) | ProgramCause::Assignment(_) => {
+                Outcome::NotFound
+            }
             ProgramCause::Obstacle(obstacle) => obstacle.outcome(),
             _ => Outcome::NotExecutable,
         }
@@ -57,6 +59,10 @@ pub(crate) enum ProgramCause {
     /// What was meant for a shell.
     #[error("no program has such a name; sbx starts programs, and a shell reads lines: sh -c {}", Quoted(.0))]
     Line(OsString),
+    #[error("it is a command of shells, and no program; give a shell the whole line: sh -c '{} ...'", .0.display())]
+    OfShells(OsString),
+    #[error("a shell would set a variable by it; sbx does so with --env {} before '--'", Quoted(.0))]
+    Assignment(OsString),
     #[error(transparent)]
     Obstacle(#[from] Obstacle),
     /// The kernel refuses to read it, for another reason than its permissions.

@@ -52,6 +52,8 @@ fn search(command: &OsStr, path_var: &OsStr, cwd: &Path) -> Result<PathBuf, Prog
         let here = here.then(|| OsString::from_iter([OsStr::new("./"), command]));
         let cause = match here {
             None if is_line(command) => ProgramCause::Line(command.to_os_string()),
+            None if of_shells(command) => ProgramCause::OfShells(command.to_os_string()),
+            None if assigns(command) => ProgramCause::Assignment(command.to_os_string()),
             here => ProgramCause::NotInPath { here },
         };
         ProgramError::new(command, cause)
@@ -61,6 +63,23 @@ fn search(command: &OsStr, path_var: &OsStr, cwd: &Path) -> Result<PathBuf, Prog
 /// Whether a name is rather several words, or has what only a shell understands.
 fn is_line(command: &OsStr) -> bool {
     command.as_bytes().iter().any(|byte| b" |&;<>()$`*".contains(byte))
+}
+
+/// Whether only shells have such a command (special built-ins of POSIX, and others that change the shell itself).
+fn of_shells(command: &OsStr) -> bool {
+    const ALL: [&str; 23] = [
+        "alias", "bg", "cd", "declare", "eval", "exec", "export", "fg", "history", "jobs", "let", "local",
+        "popd", "pushd", "readonly", "set", "shift", "shopt", "source", "trap", "ulimit", "umask", "unset",
+    ];
+    ALL.iter().any(|known| command == *known)
+}
+
+/// Whether a shell would set a variable by it.
+fn assigns(command: &OsStr) -> bool {
+    let name = command.as_bytes().split(|byte| *byte == b'=').next().unwrap_or_default();
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let is_set = command.as_bytes().get(name.len()) == Some(&b'=');
+    is_set && !name.is_empty() && !name[0].is_ascii_digit() && name.iter().all(is_name)
 }
 
 /// The file that `entry` of PATH stands for. An empty entry must not become `cwd/` + `/` + command.

@@ -29,9 +29,9 @@ pub fn foreground(number: RawFd) -> Option<Pid> {
     rustix::termios::tcgetpgrp(by_number(number)).ok().map(|group| group.as_raw_nonzero().get())
 }
 
-/// The number of a standard descriptor that is a terminal whose foreground is a group that this process leads, as a shell
-/// with jobs, or whoever opens a terminal for a command, makes one. A pipe or a socket among them may lead to another
-/// process of the group, which would lose the terminal with this one.
+/// The number of a standard descriptor that is a terminal whose foreground is a group that this process leads. A shell
+/// with jobs makes one for a command, and so does whoever opens a terminal for it. A pipe or a socket among them may
+/// lead to another process of the group, which would lose the terminal with this one.
 pub fn of_own_group() -> Option<RawFd> {
     let group = process::group();
     let is_shared = |number: RawFd| {

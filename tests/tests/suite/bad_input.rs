@@ -191,6 +191,8 @@ fn missing_commands_exit_127() {
     in_worlds(|world| {
         let run = |name: &str| world.sbx(["run", "--", name]).run();
         run("no-such-command").refused(127, &["no-such-command"]);
+        run("export").refused(127, &["command of shells", "sh -c 'export ...'"]);
+        run("X=1").refused(127, &["set a variable", "--env 'X=1'"]);
         run("./no-such-command").refused(127, &["no-such-command"]);
         run("/no/such/command").refused(127, &["/no/such/command"]);
         symlink("nowhere", world.path("dangling")).unwrap();
