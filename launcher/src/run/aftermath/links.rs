@@ -5,18 +5,14 @@
 use super::new::New;
 use super::{Aftermath, Look};
 use crate::enforce::aside::{is_aside, set_aside_above};
-use crate::plan::files::tidy;
 use crate::sys::beneath::{Directory, Entry, LISTING};
 use crate::sys::file;
-use crate::sys::path::way;
-use crate::sys::within::is_within;
 use crate::text::shown;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
 
 /// As many are put aside at a time, and as often.
 const AT_A_TIME: usize = 4096;
@@ -27,18 +23,15 @@ const MOST_DIRECTORIES: usize = 1 << 16;
 /// them. There are many, and only what is right in them is looked at, but for these two of git's.
 const STORES: [&str; 3] = ["objects", "lfs/objects", "annex/objects"];
 const IN_OBJECTS: [&str; 2] = [INFO, "objects/pack"];
-const OBJECTS: &str = "objects";
 const INFO: &str = "objects/info";
-/// Directories of objects that git reads as well, a line each.
-const ALTERNATES: &str = "alternates";
-/// Directories of lists by which git removes or renames files, and reads others. Such a list can be written to in its
+/// Directories of lists by which git removes or renames files. Such a list can be written to in its
 /// place, and then its directory looks as before.
-const OF_LISTS: [&str; 5] =
-    ["reftable", "objects/pack", "objects/pack/multi-pack-index.d", INFO, "objects/info/commit-graphs"];
+const OF_LISTS: [&str; 4] =
+    ["reftable", "objects/pack", "objects/pack/multi-pack-index.d", "objects/info/commit-graphs"];
 /// Longer names of refs cannot be.
 const LONGEST: u64 = 8192;
 /// As much is read of a list of tables, or of an index of packs.
-const LONGEST_TABLE: u64 = 1 << 20;
+pub const LONGEST_TABLE: u64 = 1 << 20;
 
 impl Aftermath {
     /// Puts aside what is new of that in a repository, and in what it keeps of its linked worktrees.
@@ -48,12 +41,7 @@ impl Aftermath {
         for _ in 0..TIMES {
             // One that cannot be opened is told of elsewhere. It is opened anew, for each can be listed once.
             let Ok(own) = self.root.below(place) else { return };
-            let alternates = Alternates {
-                is_elsewhere: &|line, is_new| self.is_elsewhere(&path.join(OBJECTS), line, is_new),
-                // Else the user may have made it since the run before.
-                since: (!self.is_known(&path) && !self.is_made(place)).then_some(self.since),
-            };
-            let mut scan = Scan::new(&seen, own.is_in_memory(), alternates);
+            let mut scan = Scan::new(&seen, own.is_in_memory());
             scan.descend(&own, self.new_entries(&path, &own));
             let Scan { found, has_more, .. } = scan;
             // Among refs and logs, any name is one of a ref.
@@ -73,13 +61,6 @@ impl Aftermath {
             shown(&path)
         ));
     }
-
-    /// Whether a line of alternates leads out of the workspace: one that is new, or over a link.
-    fn is_elsewhere(&self, objects: &Path, line: &Path, is_new: bool) -> bool {
-        let named = objects.join(line);
-        let is_below = |path: &Path| is_within(path, &self.workspace);
-        (is_new || is_below(&tidy(&named))) && !is_below(&way(&named).real)
-    }
 }
 
 /// A look under way at a repository. Places are those in it.
@@ -88,14 +69,13 @@ struct Scan<'s> {
     seen: &'s BTreeSet<PathBuf>,
     /// Whether the time of a file does not tell of all changes.
     all_files: bool,
-    alternates: Alternates<'s>,
     found: Vec<PathBuf>,
     has_more: bool,
 }
 
 impl Scan<'_> {
-    fn new<'s>(seen: &'s BTreeSet<PathBuf>, all_files: bool, alternates: Alternates<'s>) -> Scan<'s> {
-        Scan { seen, all_files, alternates, found: Vec::new(), has_more: false }
+    fn new(seen: &BTreeSet<PathBuf>, all_files: bool) -> Scan<'_> {
+        Scan { seen, all_files, found: Vec::new(), has_more: false }
     }
 
     /// Looks into a repository's directory with all that are in it.
@@ -126,13 +106,10 @@ impl Scan<'_> {
 
     /// Looks at the entries of one directory, and calls `inner` with the directories in it.
     fn list(&mut self, directory: &Directory, new: New, place: &Path, mut inner: impl FnMut(&OsStr)) {
-        let (all_files, alternates) = (self.all_files, self.alternates);
+        let all_files = self.all_files;
         let listed = directory.each_entry(&mut Vec::with_capacity(LISTING), |name, entry| {
             let leads_away = match entry {
                 Entry::Link => new.is(directory, name) && !is_left(directory, name, place),
-                Entry::Other if place == Path::new(INFO) && name == ALTERNATES => {
-                    alternates.lead_away(directory, if all_files { New::All } else { new })
-                }
                 Entry::Other => match leading(name, place) {
                     Some(leads_away) => (all_files || new.is(directory, name)) && leads_away(directory, name),
                     None => false,
@@ -156,33 +133,6 @@ impl Scan<'_> {
         let has_room = self.found.len() < AT_A_TIME;
         self.has_more |= !has_room;
         self.found.extend(has_room.then_some(place));
-    }
-}
-
-/// How alternates are judged: by them git would read objects of another repository, and show and pass on what a command
-/// may not read.
-#[derive(Clone, Copy)]
-struct Alternates<'s> {
-    /// Whether a line leads to another repository than those of the workspace. It may be new.
-    is_elsewhere: &'s dyn Fn(&Path, bool) -> bool,
-    /// When this run began, where others than commands may have changed them before.
-    since: Option<SystemTime>,
-}
-
-impl Alternates<'_> {
-    fn lead_away(self, directory: &Directory, new: New) -> bool {
-        let is_new = match self.since {
-            None => new.is(directory, ALTERNATES.as_ref()),
-            // A directory that came in its place counts, too.
-            Some(since) => [ALTERNATES, ""].iter().any(|name| directory.has_changed(name.as_ref(), since)),
-        };
-        let Ok(text) = directory.read(ALTERNATES.as_ref(), LONGEST_TABLE) else { return true };
-        let text = text.unwrap_or_default();
-        let mut lines =
-            text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"#"));
-        // git takes away quotes.
-        let is_quoted = |line: &[u8]| is_new && line.starts_with(b"\"");
-        lines.any(|line| is_quoted(line) || (self.is_elsewhere)(Path::new(OsStr::from_bytes(line)), is_new))
     }
 }
 

@@ -10,6 +10,7 @@
 //! - What was protected, and is another file now, or has changed: something outside did that, and the command may have
 //!   had a hand in it.
 
+mod alternates;
 pub mod home;
 mod index;
 mod links;
@@ -50,15 +51,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 use told::{Seen, Told, Unprotected};
 
 /// What part of the run's time the search may take for directories that have not changed, and how many of these it
 /// looks into in any case.
 const PART: u32 = 50;
 const LEAST: usize = 8;
-/// Its time in the first run in a workspace, which finds what has been there all along.
-const FIRST: Duration = Duration::from_millis(50);
 /// How many files and links are followed one after the other.
 const MOST_LED: usize = 16;
 
@@ -85,6 +84,8 @@ pub struct Aftermath {
     known: BTreeMap<PathBuf, Before>,
     /// Where the files lead that lead to repositories, and are known.
     pointers: BTreeMap<PathBuf, Kind>,
+    /// The alternates of the repositories that are known.
+    alternates: BTreeMap<PathBuf, Vec<u8>>,
     /// By the clock that files go by.
     since: SystemTime,
     /// By a finer clock. What is older has changed before the run, though not a tick of the other one before it.
@@ -133,6 +134,7 @@ impl Aftermath {
             layout,
             missing: plan.missing.clone(),
             pointers: pointers::known(&root, &workspace, &record),
+            alternates: alternates::known(&root, &workspace, &record),
             outside: record.outside.clone(),
             home: plan.home.clone(),
             denied: plan.denied.clone(),
@@ -164,9 +166,7 @@ impl Aftermath {
         let mut failures = Vec::new();
         look.outcome.findings.extend(made::findings(&self.missing, self.since, &mut failures));
         look.outcome.failures.extend(failures);
-        let is_first = self.record.since.is_some_and(|since| since >= self.record.began);
-        let time = (self.started.elapsed() / PART).max(if is_first { FIRST } else { Duration::ZERO });
-        self.search(Instant::now() + time, &mut look);
+        self.search(Instant::now() + self.time_for_search(), &mut look);
         self.look_at_recorded(&mut look);
         for outside in &self.outside {
             let until = Instant::now() + self.started.elapsed() / PART;
@@ -237,6 +237,7 @@ impl Aftermath {
             had_network: self.had_network,
             known: self.known.clone(),
             pointers: BTreeMap::new(),
+            alternates: BTreeMap::new(),
             absent: Vec::new(),
             since: self.since,
             precisely_since: self.precisely_since,
@@ -274,6 +275,7 @@ impl Aftermath {
                     self.look_at_indexes(place, look);
                     self.look_at_states(place, look);
                     self.look_at_links(place, look);
+                    self.look_at_alternates(place, look);
                     self.look_at_remotes(place, look);
                 }
             }

@@ -5,7 +5,7 @@ use super::new::New;
 use super::repository::Before;
 use super::state::tree_of;
 use super::told::RECORDED;
-use super::{Aftermath, Look};
+use super::{Aftermath, Look, PART};
 use crate::plan::namespaces::{Layout, Record};
 use crate::sys::beneath::Directory;
 use crate::sys::path::{real_for_all, says_missing};
@@ -20,12 +20,15 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// More repositories of a workspace are not recorded.
 const MOST_RECORDED: usize = 4096;
 /// The recorded repositories that every run looks at.
-const MOST_LOOKED_AT: usize = 256;
+pub const MOST_LOOKED_AT: usize = 256;
+
+/// The least time for a search in the first run in a workspace, which finds what has been there all along.
+const FIRST: Duration = Duration::from_millis(50);
 
 /// What a look has seen of the indexes of the repositories that are known.
 #[derive(Clone, Copy)]
@@ -39,6 +42,12 @@ pub struct Looked {
 }
 
 impl Aftermath {
+    /// How long directories are looked into that have not changed.
+    pub(super) fn time_for_search(&self) -> Duration {
+        let is_first = self.record.since.is_some_and(|since| since >= self.record.began);
+        (self.started.elapsed() / PART).max(if is_first { FIRST } else { Duration::ZERO })
+    }
+
     /// Looks at the repositories that are known, and those of submodules: the search need not have come so far. The
     /// time of a directory tells nothing of what was written into the files in it.
     pub(super) fn look_at_recorded(&self, look: &mut Look) {

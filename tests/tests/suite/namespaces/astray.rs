@@ -433,5 +433,9 @@ fn git_reads_no_objects_of_another_repository() {
             tree != world.workspace || found(tree)
         });
         assert!(said.contains("alternates.sbx-aside"), "{said}");
+        // The user's, in a clone made anew since the run before.
+        plain(world, &format!("{borrow}; rm -f a; mkdir a"));
+        shell(world, &["-q"], "git commit -q --allow-empty -m own; git gc -q; true").run();
+        assert!(world.read(".git/objects/info/alternates").unwrap().contains("victim"));
     });
 }

@@ -1,0 +1,83 @@
+//! Directories of objects that git reads besides a repository's own (`objects/info/alternates`). By those of another
+//! repository git outside would show the next run, and push, what no run may read. Users have such ones, too.
+
+use super::links::LONGEST_TABLE;
+use super::recorded::MOST_LOOKED_AT;
+use super::{Aftermath, Look};
+use crate::plan::files::tidy;
+use crate::plan::namespaces::Record;
+use crate::sys::SyscallError;
+use crate::sys::beneath::Directory;
+use crate::sys::path::way;
+use crate::sys::within::is_within;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+const OBJECTS: &str = "objects";
+/// Where they are in a repository.
+const INFO: &str = "objects/info";
+const ALTERNATES: &str = "alternates";
+
+impl Aftermath {
+    /// Puts aside alternates of the command's that lead to another repository than those of the workspace, and those
+    /// that do over a link.
+    pub(super) fn look_at_alternates(&self, place: &Path, look: &mut Look) {
+        // One that cannot be opened is told of elsewhere.
+        let Ok(own) = self.root.below(place) else { return };
+        let Ok(info) = own.below(Path::new(INFO)) else { return };
+        let path = self.workspace.join(place);
+        let leads_away = match read(&info) {
+            Ok(None) => false,
+            Ok(Some(text)) => self.leads_away(&path, &text, self.are_new(place, &path, &info, &text)),
+            Err(_) => true,
+        };
+        if leads_away {
+            let name = Path::new(INFO).join(ALTERNATES);
+            let aside = look.put_aside(&own, &name, &path.join(&name));
+            look.found_states(&path, &[name], &aside.into_iter().collect::<Vec<_>>());
+        }
+    }
+
+    /// Whether a command of this run has made or changed alternates.
+    fn are_new(&self, place: &Path, path: &Path, info: &Directory, text: &[u8]) -> bool {
+        match self.alternates.get(path) {
+            Some(before) => before != text,
+            // The user may have made the repository since the run before. A directory in its place counts, too.
+            None => {
+                let has_changed = |name: &str| info.has_changed(name.as_ref(), self.since);
+                self.is_made(place) || has_changed(ALTERNATES) || has_changed("")
+            }
+        }
+    }
+
+    /// Whether one of the lines leads out of the workspace.
+    fn leads_away(&self, path: &Path, text: &[u8], are_new: bool) -> bool {
+        let is_below = |path: &Path| is_within(path, &self.workspace);
+        let mut lines =
+            text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"#"));
+        lines.any(|line| {
+            let named = path.join(OBJECTS).join(OsStr::from_bytes(line));
+            // git takes away quotes. What leads away by its words, and is old, is the user's.
+            let is_quoted = are_new && line.starts_with(b"\"");
+            is_quoted || (are_new || is_below(&tidy(&named))) && !is_below(&way(&named).real)
+        })
+    }
+}
+
+fn read(info: &Directory) -> Result<Option<Vec<u8>>, SyscallError> {
+    info.read(ALTERNATES.as_ref(), LONGEST_TABLE)
+}
+
+/// The alternates of the repositories that every look sees, as they are now.
+pub fn known(root: &Directory, workspace: &Path, record: &Record) -> BTreeMap<PathBuf, Vec<u8>> {
+    let own = [workspace.to_path_buf(), workspace.join(".git")];
+    let all = own.into_iter().chain(record.repositories.iter().take(MOST_LOOKED_AT).cloned());
+    let known = |path: PathBuf| {
+        let own = root.below(path.strip_prefix(workspace).ok()?).ok()?;
+        let text = own.below(Path::new(INFO)).and_then(|info| read(&info));
+        Some((path, text.ok().flatten().unwrap_or_default()))
+    };
+    all.filter_map(known).collect()
+}
