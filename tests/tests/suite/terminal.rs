@@ -240,6 +240,8 @@ fn programs_with_groups_of_their_own_have_the_terminal() {
             running.wait_for("got-one");
             terminal.types("\x1a");
             running.wait_for("Stopped");
+            // The shell has the terminal again when it has asked for the fourth time.
+            running.wait_for_times("ready$ ", 4);
             terminal.types("fg\n");
             std::thread::sleep(Duration::from_millis(700));
             terminal.types("two\n");
