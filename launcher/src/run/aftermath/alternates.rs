@@ -8,7 +8,7 @@ use crate::plan::files::tidy;
 use crate::plan::namespaces::Record;
 use crate::sys::SyscallError;
 use crate::sys::beneath::Directory;
-use crate::sys::path::way;
+use crate::sys::path::{says_missing, way};
 use crate::sys::within::is_within;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -75,9 +75,12 @@ pub fn known(root: &Directory, workspace: &Path, record: &Record) -> BTreeMap<Pa
     let own = [workspace.to_path_buf(), workspace.join(".git")];
     let all = own.into_iter().chain(record.repositories.iter().take(MOST_LOOKED_AT).cloned());
     let known = |path: PathBuf| {
-        let own = root.below(path.strip_prefix(workspace).ok()?).ok()?;
-        let text = own.below(Path::new(INFO)).and_then(|info| read(&info));
-        Some((path, text.ok().flatten().unwrap_or_default()))
+        let text = match root.below(&path.strip_prefix(workspace).ok()?.join(INFO)) {
+            Ok(info) => read(&info).ok().flatten().unwrap_or_default(),
+            Err(failed) if says_missing(&failed.cause) => Vec::new(),
+            Err(_) => return None,
+        };
+        Some((path, text))
     };
     all.filter_map(known).collect()
 }

@@ -24,8 +24,8 @@ const MOST_DIRECTORIES: usize = 1 << 16;
 const STORES: [&str; 3] = ["objects", "lfs/objects", "annex/objects"];
 const IN_OBJECTS: [&str; 2] = [INFO, "objects/pack"];
 const INFO: &str = "objects/info";
-/// Directories of lists by which git removes or renames files. Such a list can be written to in its
-/// place, and then its directory looks as before.
+/// Directories of lists by which git removes or renames files. Such a list can be written to in its place, and then its
+/// directory looks as before.
 const OF_LISTS: [&str; 4] =
     ["reftable", "objects/pack", "objects/pack/multi-pack-index.d", "objects/info/commit-graphs"];
 /// Longer names of refs cannot be.
