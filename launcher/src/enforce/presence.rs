@@ -3,7 +3,7 @@
 //! Every run that protects a repository holds a shared lock (flock(2)) on its directory of hooks, which no
 //! command can rename or remove. A run with an exclusive lock is the only one there, and no other begins
 //! until the lock is shared again. Changing the kind of a lock releases it for a moment. So that no two
-//! runs do that at a time, there is a second lock.
+//! runs do that at a time, there is a second lock, on a file that exists only while a run holds it.
 //!
 //! A workspace may hold several repositories, and be in one. The runs there need not have found the same ones first, so
 //! each is locked by itself.
@@ -11,7 +11,7 @@
 use crate::enforce::EnforceError;
 use crate::enforce::error::Named;
 use crate::enforce::placeholders::share;
-use crate::plan::namespaces::{HOOKS, Layout, outermost_repository};
+use crate::plan::namespaces::{CONFIG_LOCK, HOOKS, Layout, outermost_repository};
 use crate::sys::file::{self, Times};
 use crate::sys::{OfCall, SyscallError};
 use std::collections::BTreeSet;
@@ -21,9 +21,6 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
-
-/// The second lock: a file in the directory of hooks, which exists only while a run holds it.
-const SECOND: &str = "sbx-config.lock";
 
 /// A run's locks.
 #[derive(Debug)]
@@ -72,7 +69,7 @@ impl Presence {
     pub fn alone(&self, repository: &Path) -> Result<Option<Alone>, SyscallError> {
         let directory = hooks_of(repository);
         let Some(hooks) = self.0.iter().find(|hooks| hooks.directory == directory) else { return Ok(None) };
-        let second = directory.join(SECOND);
+        let second = directory.join(CONFIG_LOCK);
         let times = Times::of(&hooks.held);
         let Some(held) = lock(&second) else { return Ok(None) };
         let alone = Alone { hooks: hooks.held.clone(), second, _held: held, times };

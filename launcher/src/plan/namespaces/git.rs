@@ -43,6 +43,8 @@ pub const CONFIG: &str = "config";
 pub const HOOKS: &str = "hooks";
 /// Where a checked new configuration is written before it is renamed to `config`: no command can write in `hooks`.
 pub const NEW_CONFIG: &str = "hooks/sbx-config";
+/// There too: a file that one run at a time holds a lock on, while others are to keep out of the repository.
+pub const CONFIG_LOCK: &str = "sbx-config.lock";
 
 /// What of a Mercurial repository names programs, or another repository whose settings count.
 pub const OF_MERCURIAL: [&str; 3] = ["hgrc", "hgrc-not-shared", SHARED];

@@ -20,7 +20,7 @@ pub mod record;
 pub mod renewed;
 
 pub use choice::{ADD_LITTLE, Asked, Choice, Choices, Missing, Unavailable, choose};
-pub use git::{CONFIG, HOOKS, NEW_CONFIG, Repository, outermost as outermost_repository};
+pub use git::{CONFIG, CONFIG_LOCK, HOOKS, NEW_CONFIG, Repository, outermost as outermost_repository};
 pub use git_config::{LONGEST, Malformed, Setting, Settings};
 pub use layout::{CACHE_IN_TMP, Given, Layout, NO_SCRATCH, TMP};
 pub use places::Roots;

@@ -6,6 +6,7 @@
 use super::repository::{MOST_NAMED, is_since};
 use super::{Aftermath, Look};
 use crate::enforce::aside::is_aside;
+use crate::plan::namespaces::git::shape::is_no_hook;
 use crate::plan::namespaces::git_config;
 use crate::plan::namespaces::placeholder::{Placeholder, Shape, is_free};
 use crate::plan::namespaces::{CONFIG, HOOKS, Layout};
@@ -83,14 +84,10 @@ pub fn before(layout: &Layout) -> Vec<Kept> {
     files.filter_map(kept).collect()
 }
 
-/// What is in a directory of hooks. git takes no sample for one.
+/// What is in a directory of hooks.
 fn hooks(directory: &Path) -> BTreeSet<OsString> {
     let names = directory.read_dir().into_iter().flatten().flatten().map(|entry| entry.file_name());
-    names.filter(|name| !is_sample(Path::new(name))).collect()
-}
-
-pub fn is_sample(path: &Path) -> bool {
-    path.extension().is_some_and(|end| end == "sample")
+    names.filter(|name| !is_no_hook(name)).collect()
 }
 
 /// Its number, and the time of birth where the file system knows it: an inode's number is used again.
@@ -156,7 +153,7 @@ impl Kept {
     fn came(&self) -> Option<(Directory, Vec<OsString>)> {
         let before = self.hooks.as_ref()?;
         let hooks = held(&self.path)?;
-        let is_new = |name: &OsStr| !is_sample(Path::new(name)) && !before.contains(name) && !is_aside(name);
+        let is_new = |name: &OsStr| !is_no_hook(name) && !before.contains(name) && !is_aside(name);
         let (mut came, _) = hooks.names_like(usize::MAX, is_new).ok()?;
         came.sort();
         Some((hooks, came))
@@ -171,7 +168,8 @@ fn held(path: &Path) -> Option<Directory> {
 /// What has changed in a directory, and whether that is all: a mount does not hold it for who got the directory from
 /// another run.
 fn changed_in(top: &Path, since: SystemTime, is_ours: impl Fn(&Path) -> bool) -> (Vec<Bytes>, bool) {
-    let is_skipped = |path: &Path| is_ours(path) || top.ends_with(HOOKS) && is_sample(path);
+    let is_skipped =
+        |path: &Path| is_ours(path) || top.ends_with(HOOKS) && path.file_name().is_some_and(is_no_hook);
     let mut left = MOST_LOOKED_AT;
     let mut all = vec![top.to_path_buf()];
     let (mut changed, mut is_all) = (BTreeSet::new(), true);

@@ -3,11 +3,10 @@
 use super::mercurial::is_plain_hgrc;
 use super::new::{New, Times};
 use super::remotes;
-use super::replaced::is_sample;
 use super::worktrees;
 use crate::enforce::aside::set_aside;
 use crate::plan::files::tidy;
-use crate::plan::namespaces::git::shape::{is_within_git, line};
+use crate::plan::namespaces::git::shape::{is_no_hook, is_within_git, line};
 use crate::plan::namespaces::git::{OF_MERCURIAL, SHARED};
 use crate::plan::namespaces::git_config::LONGEST;
 use crate::plan::namespaces::{CONFIG, HOOKS, Repository, Setting};
@@ -256,7 +255,7 @@ fn hooks(own: &Directory, new: New, before: Option<&Before>) -> Result<Vec<OsStr
     let now = file::identity(hooks.as_fd())?;
     let stayed = before.and_then(|before| before.hooks).is_some_and(|before| before.is(now));
     let new = if !stayed && new.is(own, HOOKS.as_ref()) { New::All } else { new };
-    let is_new = |name: &OsStr| !is_sample(Path::new(name)) && new.is(&hooks, name);
+    let is_new = |name: &OsStr| !is_no_hook(name) && new.is(&hooks, name);
     hooks.names_like(MOST_HOOKS + 1, is_new).map(|(names, _)| names)
 }
 

@@ -339,3 +339,22 @@ fn the_remains_of_a_killed_run_prevent_nothing() {
         nothing_is_left(world);
     });
 }
+
+/// They are no hooks. A hook that comes meanwhile is put aside.
+#[test]
+fn what_another_run_has_in_the_directory_of_hooks_is_left_to_it() {
+    in_repositories(|world| {
+        let script = "echo ready; until [ -e go ]; do sleep 0.02; done";
+        let running = shell(world, &[], script).start();
+        running.wait_for("ready");
+        plain(world, "cd .git/hooks; touch sbx-config sbx-config.lock pre-commit");
+        world.write("go", "");
+        let out = running.wait().success();
+        for name in ["sbx-config", "sbx-config.lock"] {
+            assert!(world.exists(format!(".git/hooks/{name}")), "{out}");
+        }
+        assert!(!out.err().contains("sbx-config"), "{out}");
+        assert!(!world.exists(".git/hooks/pre-commit"), "{out}");
+        assert!(out.err().contains("pre-commit.sbx-aside"), "{out}");
+    });
+}

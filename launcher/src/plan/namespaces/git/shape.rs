@@ -2,7 +2,7 @@
 //! command, and what an earlier command has left of a repository is still one.
 
 use crate::plan::files::tidy;
-use crate::plan::namespaces::git::CONFIG;
+use crate::plan::namespaces::git::{CONFIG, CONFIG_LOCK, NEW_CONFIG};
 use crate::plan::namespaces::git_config::{Setting, read, settings};
 use crate::plan::namespaces::placeholder::{self, Shape};
 use crate::sys::path;
@@ -16,6 +16,13 @@ use std::path::{Path, PathBuf};
 pub const MOST: usize = 256;
 /// Maximum number of directory entries that are read, files included.
 pub const MOST_OF_ALL: usize = 16 * MOST;
+
+/// Whether git executes no file of this name in a directory of hooks: the samples that it brings along, and what runs
+/// have there for a moment, and leave if they are killed.
+pub fn is_no_hook(name: &OsStr) -> bool {
+    let own = [Path::new(NEW_CONFIG).file_name(), Some(OsStr::new(CONFIG_LOCK))];
+    own.contains(&Some(name)) || Path::new(name).extension().is_some_and(|end| end == "sample")
+}
 
 /// Where a file like `.git` of a linked worktree leads, or a link in its place.
 pub fn led_to(entry: &Path) -> Option<PathBuf> {
