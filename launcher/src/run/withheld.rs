@@ -1,32 +1,35 @@
-//! Variables that do not pass, and that a failing command's words name.
+//! Variables that do not pass, and that a failing command may have missed.
 //!
 //! Nothing is refused there: a program that asks for a variable looks into its own memory, and finds none. Most
 //! programs copy their environment, so not even a library before libc would see them ask. But where a command that
-//! names a variable fails, and that variable is set outside, its user should know that it does not pass.
+//! names a variable fails, and that variable is set outside, its user should know that it does not pass. The same goes
+//! for one that has programs load what is in the workspace: it was set for commands like this one.
 
 use crate::host::Host;
 use crate::plan::Plan;
 use crate::plan::environment::is_kept_back;
 use crate::supervise::Ending;
+use crate::sys::within::is_within;
 use crate::text::escape;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Maximum number of words that are looked at, of bytes of one, and of variables that are named.
 const WORDS: usize = 64;
 const BYTES: usize = 1 << 16;
 const MOST: usize = 3;
 /// And where all are wanted.
-const MOST_LISTED: usize = 20;
+const MOST_LISTED: usize = 100;
 /// Shorter names are words of any language.
 const SHORTEST: usize = 3;
 
-/// The names.
-pub struct Withheld(BTreeSet<OsString>);
+/// The names, and why each may be missed.
+pub struct Withheld(BTreeMap<OsString, &'static str>);
 
 impl Withheld {
-    /// Of the variables of this process, those that the run does not get and that its words name.
+    /// Of the variables of this process, those that the run does not get and that it may miss.
     pub fn of(plan: &Plan, host: &Host) -> Withheld {
         let mut named = BTreeSet::new();
         for word in plan.arguments.iter().skip(1).take(WORDS) {
@@ -37,9 +40,17 @@ impl Withheld {
             let name = name.to_string_lossy();
             plan.warnings.iter().any(|warning| warning.contains(&*name))
         };
-        let withheld =
-            not_passed(plan, host).filter(|name| named.contains(name.as_bytes()) && !is_warned(name));
-        Withheld(withheld.cloned().collect())
+        let missed = |(name, value): (&OsString, &OsString)| {
+            let why = if named.contains(name.as_bytes()) {
+                "which the command names"
+            } else if is_kept_back(name) && leads_into_the_workspace(value, plan) {
+                "which has programs load what is in the workspace"
+            } else {
+                return None;
+            };
+            (!is_warned(name)).then(|| (name.clone(), why))
+        };
+        Withheld(not_passed(plan, host).filter_map(missed).collect())
     }
 
     /// What there is to say of a command that has ended.
@@ -47,20 +58,31 @@ impl Withheld {
         let failed = matches!(ending, Ending::Exited(status) if status != 0);
         let names = self.0.iter().filter(|_| failed).take(MOST);
         names
-            .map(|name| {
+            .map(|(name, why)| {
                 let dangerous = if is_kept_back(name) { " --allow-dangerous-env" } else { "" };
                 let name = name.to_string_lossy();
                 format!(
-                    "the variable '{name}', which the command names, is set outside but not passed on; \
-                     pass it with --env {name}{dangerous}"
+                    "the variable '{name}', {why}, is set outside but not passed on; pass it with \
+                     --env {name}{dangerous}"
                 )
             })
             .collect()
     }
 }
 
+/// Whether a list of paths has one in the workspace, or a relative one that is there.
+fn leads_into_the_workspace(list: &OsStr, plan: &Plan) -> bool {
+    let mut paths =
+        list.as_bytes().split(|byte| *byte == b':').map(|path| Path::new(OsStr::from_bytes(path)));
+    let workspace = plan.workspace.as_deref().unwrap_or(&plan.directory);
+    paths.any(|path| match path.is_absolute() {
+        true => is_within(path, workspace),
+        false => !path.as_os_str().is_empty() && plan.directory.join(path).exists(),
+    })
+}
+
 /// The variables of this process that the run does not get.
-fn not_passed<'h>(plan: &Plan, host: &'h Host) -> impl Iterator<Item = &'h OsString> {
+fn not_passed<'h>(plan: &Plan, host: &'h Host) -> impl Iterator<Item = (&'h OsString, &'h OsString)> {
     let passes = |name: &OsStr| {
         let of_entry = |entry: &OsString| {
             entry.as_bytes().strip_prefix(name.as_bytes()).is_some_and(|rest| rest.starts_with(b"="))
@@ -70,21 +92,26 @@ fn not_passed<'h>(plan: &Plan, host: &'h Host) -> impl Iterator<Item = &'h OsStr
     // A shell sets `_` for each command, and some are for sbx.
     let is_of_command =
         |name: &OsStr| !matches!(name.as_bytes(), b"" | b"_") && !name.as_bytes().starts_with(b"SBX_");
-    let names = host.environment.iter().map(|(name, _)| name);
-    names.filter(move |name| is_of_command(name) && !passes(name))
+    let all = host.environment.iter().map(|(name, value)| (name, value));
+    all.filter(move |(name, _)| is_of_command(name) && !passes(name))
 }
 
 /// Names the variables that the run does not get, for somebody who wants to know all.
 pub fn all(plan: &Plan, host: &Host) -> Option<String> {
-    let names: BTreeSet<&OsString> = not_passed(plan, host).collect();
-    let named = names.iter().take(MOST_LISTED).map(|name| escape(name.as_bytes(), 60));
-    let named = named.collect::<Vec<_>>().join(", ");
+    let names: BTreeSet<&OsString> = not_passed(plan, host).map(|(name, _)| name).collect();
+    let (kept_back, others): (Vec<_>, Vec<_>) =
+        names.iter().take(MOST_LISTED).copied().partition(|name| is_kept_back(name));
     let more = match names.len().saturating_sub(MOST_LISTED) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    (!names.is_empty())
-        .then(|| format!("variables that are not passed on: {named}{more}; --env NAME passes one on"))
+    let groups = [(others, "--env NAME"), (kept_back, "--env NAME --allow-dangerous-env")];
+    let groups = groups.into_iter().filter(|(names, _)| !names.is_empty()).map(|(names, flags)| {
+        let names: Vec<String> = names.into_iter().map(|name| escape(name.as_bytes(), 60)).collect();
+        format!("{} ({flags} passes one on)", names.join(", "))
+    });
+    let groups: Vec<String> = groups.collect();
+    (!groups.is_empty()).then(|| format!("variables that are not passed on: {}{more}", groups.join(", ")))
 }
 
 /// The words of a text that look like names of variables, and are given no value there.

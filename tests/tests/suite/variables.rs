@@ -108,16 +108,39 @@ fn nothing_is_printed_unless_asked_for_or_refused() {
             .sbx(["run", "-v", "--", "true"])
             .env("PORT", "3000")
             .env("A_TOKEN", "secret")
+            .env("PYTHONPATH", "/opt/lib")
             .run()
             .success();
-        assert!(
-            out.sbx_lines()[1].contains("not passed on: A_TOKEN, PORT; --env NAME passes one on"),
-            "{out}"
-        );
+        let list = "not passed on: A_TOKEN, PORT (--env NAME passes one on), \
+                    PYTHONPATH (--env NAME --allow-dangerous-env passes one on)";
+        assert!(out.sbx_lines()[1].contains(list), "{out}");
         let words = ["run", "-v", "-p", "no-exec", "--", "sh", "-c", "kill -9 $$"];
         let out = world.sbx(words).run().exited(137);
         assert!(out.sbx_lines()[1].contains("was ended by SIGKILL"), "{out}");
     });
+}
+
+/// Nobody sets one that leads into the workspace for all that is ever run.
+#[test]
+fn a_failing_command_may_have_missed_what_its_user_has_programs_load() {
+    let world = World::new(&User::ordinary());
+    world.write("lib/mine.py", "print('mine')\n");
+    let run = |path: &str, script: &str, flags: &[&str]| {
+        let words = [&["run"], flags, &["--", "python3", "-c", script]].concat();
+        world.sbx(words).env("PYTHONPATH", path).run()
+    };
+    let inside = world.path("lib");
+    for path in ["lib", "/opt/lib:lib", inside.to_str().unwrap()] {
+        let out = run(path, "import mine", &[]).exited(1);
+        let line = "'PYTHONPATH', which has programs load what is in the workspace, is set outside but not passed on; \
+                    pass it with --env PYTHONPATH --allow-dangerous-env";
+        assert!(out.err().contains(line), "{out}");
+    }
+    run("lib", "import mine", &["--env", "PYTHONPATH", "--allow-dangerous-env"]).success().prints("mine\n");
+    // Nothing is said of what leads elsewhere, or where nothing failed.
+    for (path, script) in [("/opt/lib:none:", "import mine"), ("lib", "print()")] {
+        assert!(!run(path, script, &[]).err().contains("PYTHONPATH"), "{path}");
+    }
 }
 
 #[test]
