@@ -1,6 +1,7 @@
 //! Usage errors: what clap found, as one sentence.
 
 use crate::text::escape;
+use clap::builder::PossibleValue;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
 use sbx_policy::calls::nearest;
@@ -30,13 +31,16 @@ pub fn sentence(error: &clap::Error, arguments: &[OsString]) -> String {
             let run = if name == "sbx" { "; to run a command, write 'sbx run -- COMMAND'" } else { "" };
             return format!("unknown subcommand '{}'; {hint}{run}", escape(given.as_bytes(), LONGEST));
         }
-        ErrorKind::UnknownArgument => match raw(error, ContextKind::SuggestedArg) {
+        ErrorKind::UnknownArgument => match similar(&command, &flag, raw(error, ContextKind::SuggestedArg)) {
             _ if name == "sbx agent" && flag.starts_with('-') => {
                 format!("unknown flag '{flag}'; flags of the agent itself follow '--'")
             }
             _ if name == "sbx run" && flag == "--json" => {
                 return "unknown flag '--json'; what happened in a run goes to a file as JSON with --report FILE"
                     .to_string();
+            }
+            _ if name == "sbx shell" && !flag.starts_with("--") => {
+                return format!("unknown argument '{flag}'; to run one command, write 'sbx run -- COMMAND'");
             }
             near if !near.is_empty() => return format!("unknown flag '{flag}'; did you mean '{near}'?"),
             _ if flag.starts_with('-') => format!("unknown flag '{flag}'"),
@@ -67,6 +71,22 @@ fn meant(arguments: &[OsString]) -> Command {
         }
     }
     command
+}
+
+/// What may be meant by an unknown flag; empty if nothing is. `near`: the flag that is spelled most like it. Who comes
+/// from another tool knows another name for it, of which a part may be ours (`--no-net`), or a profile for a flag.
+fn similar(command: &Command, flag: &str, near: String) -> String {
+    let Some(name) = flag.strip_prefix("--") else { return near };
+    let own = |name: &str| command.get_arguments().find(|arg| arg.get_long() == Some(name));
+    if own("profile").is_some() && sbx_profiles::NAMES.contains(&name) {
+        return format!("--profile {name}");
+    }
+    let Some(own) = name.split('-').find_map(own) else { return near };
+    let values = own.get_possible_values();
+    let values: Vec<&str> =
+        values.iter().filter(|value| !value.is_hide_set()).map(PossibleValue::get_name).collect();
+    let gap = if values.is_empty() { "" } else { " " };
+    format!("--{}{gap}{}", own.get_long().unwrap_or_default(), values.join("|"))
 }
 
 fn value(error: &clap::Error, flag: &str) -> String {
@@ -134,6 +154,15 @@ mod tests {
                 &[b"run", b"--json", b"ls"],
                 "unknown flag '--json'; what happened in a run goes to a file as JSON with --report FILE",
             ),
+            (
+                &[b"run", b"--no-net", b"ls"],
+                "unknown flag '--no-net'; did you mean '--net none|private|host'?",
+            ),
+            (&[b"run", b"--ro-bind", b"/", b"/", b"ls"], "unknown flag '--ro-bind'; did you mean '--ro'?"),
+            (
+                &[b"run", b"--read-only", b"ls"],
+                "unknown flag '--read-only'; did you mean '--profile read-only'?",
+            ),
             (&[b"run", b"--profil=x", b"ls"], "unknown flag '--profil'; did you mean '--profile'?"),
             (
                 &[b"agent", b"claude", b"--version"],
@@ -169,6 +198,10 @@ mod tests {
                 "invalid value 'x' for --report-fd: not a descriptor (such as 3)",
             ),
             (&[b"run", b"-p"], "--profile has no value; try 'sbx run --help'"),
+            (
+                &[b"shell", b"-c", b"ls"],
+                "unknown argument '-c'; to run one command, write 'sbx run -- COMMAND'",
+            ),
             (&[b"inspect"], "FILE is missing; try 'sbx inspect --help'"),
             (&[b"profile", b"show"], "NAME|FILE is missing; try 'sbx profile show --help'"),
             (&[b"inspect", b"a", b"b"], "unknown argument 'b'; try 'sbx inspect --help'"),
