@@ -168,6 +168,13 @@ impl Layout {
         self.private.iter().find_map(moved).unwrap_or(path)
     }
 
+    /// The path outside of what has this path in a directory of the run's own.
+    pub fn outside(&self, path: &Path) -> Option<PathBuf> {
+        let above = self.private.iter().filter(|private| is_within(path, &private.at));
+        let own = above.max_by_key(|private| private.at.components().count())?;
+        Some(own.from.as_ref()?.join(rest_below(path, &own.at)?))
+    }
+
     /// Whether there is anything that mounts keep from being changed, read or made.
     pub fn shields_something(&self) -> bool {
         let Layout { read_only, links, denied, placeholders, watched, .. } = self;

@@ -30,14 +30,42 @@ fn what_is_out_of_sight_is_named_to_who_speaks_late() {
             let directory = world.home.join(name);
             world.write(directory.join("file"), "x\n");
             let directory = directory.to_str().unwrap();
-            let line = format!("echo {directory} | ./program");
+            world.write("name", directory);
+            let line = "./program < name";
             if !is_told {
-                none(&lines(world, &[], &line));
+                none(&lines(world, &[], line));
                 continue;
             }
             // One line for the directory and what is in it.
-            one(&lines(world, &[], &line), &["out of sight", &format!("allow it with --ro {directory}")]);
-            none(&lines(world, &["--ro", directory], &line));
+            one(&lines(world, &[], line), &["out of sight", &format!("allow it with --ro {directory}")]);
+            none(&lines(world, &["--ro", directory], line));
         }
+    });
+}
+
+/// The library does not see a static program's calls, nor those that libc makes for itself.
+#[test]
+fn what_is_out_of_sight_is_named_by_the_words_of_a_command_that_fails() {
+    need!("busybox", "dash", "sort");
+    promise!(namespaces);
+    in_worlds(|world| {
+        let hidden = world.home.join("other/file");
+        world.write(&hidden, "x\n");
+        let path = hidden.to_str().unwrap();
+        for (line, named) in [
+            (format!("busybox cat {path}"), path),
+            (format!("sort --files0-from={path}"), path),
+            ("sort ~/other/file".to_string(), path),
+            ("dash -c 'cd \"$HOME/other\"'".to_string(), hidden.parent().unwrap().to_str().unwrap()),
+        ] {
+            let words = ["which is out of sight", &format!("allow it with --ro {named}")];
+            one(&lines(world, &[], &line), &words);
+            none(&lines(world, &["--ro", named], &line));
+        }
+        // A command that does without is not bothered.
+        none(&lines(world, &[], &format!("busybox cat {path}; true")));
+        // Nor is one that finds a file of the run's own there.
+        let said = lines(world, &[], "mkdir -p ~/other; touch ~/other/file; sort ~/other/file; exit 3");
+        one(&said, &["written to the run's own home"]);
     });
 }
