@@ -99,6 +99,12 @@ pub fn is_open(number: RawFd) -> bool {
     number >= 0 && rustix::io::fcntl_getfd(by_number(number)).is_ok()
 }
 
+/// Whether a number is an open descriptor that an exec leaves open, as the caller's are and none of ours.
+pub fn is_of_caller(number: RawFd) -> bool {
+    let flags = rustix::io::fcntl_getfd(by_number(number));
+    flags.is_ok_and(|flags| !flags.contains(FdFlags::CLOEXEC))
+}
+
 /// An open file.
 pub struct OpenFile {
     /// Its type, as the bits of `S_IFMT` (inode(7)).

@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use sbx_tests::{User, World, in_worlds, kernel, promise, stage};
+use sbx_tests::{User, World, in_worlds, kernel, need, promise, stage};
 
 #[test]
 fn the_exit_code_is_the_commands_own() {
@@ -329,5 +329,24 @@ fn an_agent_of_ssh_signs_a_commit() {
         commit(agent).failed();
         let made = commit(&format!("{agent} --ro {home}/.ssh/own.pub")).success();
         assert!(made.out().contains("BEGIN SSH SIGNATURE"), "{made}");
+    });
+}
+
+/// A shell's `<(...)` makes such words.
+#[test]
+fn a_word_that_is_a_descriptor_of_the_callers_leads_to_the_flag() {
+    need!("bash");
+    in_worlds(|world| {
+        let sbx = stage::sbx();
+        let run = |flags: &str| {
+            let line = format!("{} run {flags} -- cat <(echo one) /dev/fd/9 <(echo two)", sbx.display());
+            world.bare(["bash", "-c", &line]).run().exited(1)
+        };
+        let out = run("");
+        let line = "warning: not passed on, though the command names it: descriptor 62, descriptor 63; pass it with \
+                    --pass-fd 62 --pass-fd 63";
+        assert!(out.out().is_empty() && out.err().contains(line), "{out}");
+        let out = run("--pass-fd 62 --pass-fd 63").prints("one\ntwo\n");
+        assert!(!out.err().contains("warning"), "{out}");
     });
 }

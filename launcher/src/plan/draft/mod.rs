@@ -11,6 +11,7 @@ use crate::plan::calls::{Calls, calls_of_run};
 use crate::plan::commands;
 use crate::plan::directories;
 use crate::plan::files::Directories;
+use crate::plan::flag_warnings;
 use crate::plan::home::{self, PrivateHome};
 use crate::plan::limits;
 use crate::plan::listings::Listings;
@@ -81,6 +82,7 @@ impl<'a> Draft<'a> {
                 of.and_then(|of| home::words_for(&inputs, of)).ok_or(missing)?
             }
         };
+        warnings.extend(flag_warnings::unpassed_descriptors(&arguments, &request.pass_fd));
         variables::check_place(&inputs, workspace.as_deref())?;
         validation::home(profile, host.home())?;
         let limits = limits::ask(request, profile)?;
