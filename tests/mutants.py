@@ -954,6 +954,8 @@ MUTANTS = [
     ("locks-of-runs-are-no-hooks", "launcher/src/plan/namespaces/git/shape.rs",
      "own.contains(&Some(name)) ||", "own.is_empty() ||",
      ["namespaces::configuration::"]),
+    ("closed-is-opened", "launcher/src/run/aftermath/mod.rs",
+     "root: root.opening(since),", "root,", ["namespaces::hidden_repositories::"]),
     ("record-read", "launcher/src/plan/draft/completion.rs",
      "            repository = repository.with(&record.repositories, home);\n", "", ["namespaces::aftermath::"]),
     ("record-protected", "launcher/src/plan/namespaces/mod.rs",

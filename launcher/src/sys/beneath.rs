@@ -17,7 +17,11 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 /// A directory that is open for reading.
-pub struct Directory(OwnedFd);
+pub struct Directory {
+    held: OwnedFd,
+    /// What was closed since then below it is opened to the user.
+    opens: Option<SystemTime>,
+}
 
 /// When something came to be, and when its contents, mode, owner or name last changed.
 #[derive(Clone, Copy, Debug)]
@@ -71,12 +75,30 @@ const HERE: ResolveFlags =
 impl Directory {
     /// The one that the others are below, as a place only: it need not be readable.
     pub fn open(path: &Path) -> Result<Directory, SyscallError> {
-        rustix::fs::openat(CWD, path, FLAGS | OFlags::PATH, Mode::empty()).of("openat").map(Directory)
+        rustix::fs::openat(CWD, path, FLAGS | OFlags::PATH, Mode::empty()).of("openat").map(Directory::from)
+    }
+
+    /// The same directory for who has to see all that is below it. What of the user's cannot be listed or entered, and
+    /// has changed since, is opened to the user on the way to a directory below it, and stays so.
+    pub fn opening(self, since: SystemTime) -> Directory {
+        Directory { opens: Some(since), ..self }
     }
 
     /// One below it, by a relative path.
     pub fn below(&self, path: &Path) -> Result<Directory, SyscallError> {
-        self.below_with(path, FLAGS)
+        let found = self.below_with(path, FLAGS);
+        let Some(since) = self.opens else { return found };
+        let found = match found {
+            Err(failed) if failed.errno() == libc::EACCES => {
+                let way: Vec<&Path> = path.ancestors().collect();
+                way.iter().rev().try_for_each(|above| open_to_user(&self.place(above)?, since))?;
+                self.below_with(path, FLAGS)?
+            }
+            found => found?,
+        };
+        // One that may be listed and not entered tells nothing either.
+        open_to_user(&found, since)?;
+        Ok(found.opening(since))
     }
 
     /// The same as a place only: it need not be readable.
@@ -87,9 +109,9 @@ impl Directory {
     /// A directory in it as a place, made where there is nothing of that name. `None` where there is something else, a
     /// directory of another user's, or one of another file system.
     pub fn own_place(&self, name: &OsStr) -> Result<Option<Directory>, SyscallError> {
-        let open = || openat2(&self.0, name, PLACE, HERE);
+        let open = || openat2(&self.held, name, PLACE, HERE);
         let found = match open() {
-            Err(Errno::NOENT) => match rustix::fs::mkdirat(&self.0, name, Mode::RWXU) {
+            Err(Errno::NOENT) => match rustix::fs::mkdirat(&self.held, name, Mode::RWXU) {
                 Ok(()) | Err(Errno::EXIST) => open(),
                 Err(error) => return Err(error).of("mkdirat"),
             },
@@ -99,7 +121,7 @@ impl Directory {
             Err(Errno::NOTDIR | Errno::LOOP | Errno::XDEV) => return Ok(None),
             found => found.of("openat2")?,
         };
-        let found = Directory(found);
+        let found = Directory::from(found);
         Ok(found.is_own()?.then_some(found))
     }
 
@@ -121,32 +143,32 @@ impl Directory {
     }
 
     fn mode(&self) -> Result<Mode, SyscallError> {
-        rustix::fs::fstat(&self.0).of("fstat").map(|stat| Mode::from_raw_mode(stat.st_mode))
+        rustix::fs::fstat(&self.held).of("fstat").map(|stat| Mode::from_raw_mode(stat.st_mode))
     }
 
     fn set_mode(&self, mode: Mode) -> Result<(), SyscallError> {
-        rustix::fs::chmod(descriptor::own_name(self.0.as_raw_fd()), mode).of("chmod")
+        rustix::fs::chmod(descriptor::own_name(self.held.as_raw_fd()), mode).of("chmod")
     }
 
     /// Whether its files are in memory (tmpfs(5), ramfs). It may be that nobody can tell.
     pub fn is_in_memory(&self) -> bool {
-        FileSystem::of_open(&self.0).is_ok_and(FileSystem::is_in_memory)
+        FileSystem::of_open(&self.held).is_ok_and(FileSystem::is_in_memory)
     }
 
     /// Whether it is the user's.
     pub fn is_own(&self) -> Result<bool, SyscallError> {
-        Ok(rustix::fs::fstat(&self.0).of("fstat")?.st_uid == process::user())
+        Ok(rustix::fs::fstat(&self.held).of("fstat")?.st_uid == process::user())
     }
 
     /// A directory in it, of the same file system.
     pub fn beside(&self, name: &OsStr) -> Result<Directory, SyscallError> {
-        openat2(&self.0, name, FLAGS, HERE).of("openat2").map(Directory)
+        openat2(&self.held, name, FLAGS, HERE).of("openat2").map(Directory::from)
     }
 
     fn below_with(&self, path: &Path, flags: OFlags) -> Result<Directory, SyscallError> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS;
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
-        openat2(&self.0, path, flags, resolve).of("openat2").map(Directory)
+        openat2(&self.held, path, flags, resolve).of("openat2").map(Directory::from)
     }
 
     /// Whether no link is on the way to a directory below it, or in its place, as far as there is anything.
@@ -163,12 +185,12 @@ impl Directory {
 
     /// Whether there is anything of a name in it.
     pub fn has(&self, name: &str) -> bool {
-        file::identity_of(self.0.as_fd(), name.as_ref(), false).is_ok()
+        file::identity_of(self.held.as_fd(), name.as_ref(), false).is_ok()
     }
 
     /// The same; true too if nobody can tell.
     pub fn may_have(&self, name: &OsStr) -> bool {
-        let found = file::identity_of(self.0.as_fd(), name, false);
+        let found = file::identity_of(self.held.as_fd(), name, false);
         found.map_or_else(|failed| !says_missing(&failed.cause), |_| true)
     }
 
@@ -192,9 +214,9 @@ impl Directory {
         mut each: impl FnMut(&OsStr, Entry, u64) -> ControlFlow<()>,
     ) -> Result<(), SyscallError> {
         if place != 0 {
-            rustix::fs::seek(&self.0, SeekFrom::Start(place)).of("lseek")?;
+            rustix::fs::seek(&self.held, SeekFrom::Start(place)).of("lseek")?;
         }
-        let mut listing = RawDir::new(&self.0, buffer.spare_capacity_mut());
+        let mut listing = RawDir::new(&self.held, buffer.spare_capacity_mut());
         while let Some(entry) = listing.next() {
             let entry = entry.of("getdents64")?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
@@ -233,7 +255,7 @@ impl Directory {
 
     /// Not every file system tells in its listings what an entry is.
     fn kind(&self, name: &OsStr, listed: FileType) -> Entry {
-        let found = || file::identity_of(self.0.as_fd(), name, false).ok();
+        let found = || file::identity_of(self.held.as_fd(), name, false).ok();
         match listed {
             FileType::Directory => Entry::Directory,
             FileType::Symlink => Entry::Link,
@@ -265,7 +287,7 @@ impl Directory {
 
     /// A regular file in it, open for reading; `None` if there is nothing of that name.
     pub fn regular(&self, name: &OsStr) -> Result<Option<File>, SyscallError> {
-        let file = match file::open_to_read(self.0.as_fd(), name) {
+        let file = match file::open_to_read(self.held.as_fd(), name) {
             Ok(file) => File::from(file),
             Err(failed) if failed.errno() == Errno::NOENT.raw_os_error() => return Ok(None),
             Err(failed) => return Err(failed),
@@ -285,7 +307,7 @@ impl Directory {
     pub fn ages(&self, name: &OsStr) -> Result<Ages, SyscallError> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
         let wanted = StatxFlags::BTIME | StatxFlags::CTIME | StatxFlags::MTIME | StatxFlags::NLINK;
-        let found = rustix::fs::statx(&self.0, name, flags, wanted).of("statx")?;
+        let found = rustix::fs::statx(&self.held, name, flags, wanted).of("statx")?;
         let knows_birth = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
         Ok(Ages {
             born: knows_birth.then(|| at(found.stx_btime.tv_sec, found.stx_btime.tv_nsec)),
@@ -296,15 +318,31 @@ impl Directory {
     }
 }
 
+/// Opens a directory of the user's that was closed since then.
+fn open_to_user(directory: &Directory, since: SystemTime) -> Result<(), SyscallError> {
+    let stat = rustix::fs::fstat(&directory.held).of("fstat")?;
+    let is_open = Mode::from_raw_mode(stat.st_mode).contains(Mode::RUSR | Mode::XUSR);
+    if is_open || stat.st_uid != process::user() || !directory.has_changed("".as_ref(), since) {
+        return Ok(());
+    }
+    file::let_in(directory.as_fd())
+}
+
+impl From<OwnedFd> for Directory {
+    fn from(held: OwnedFd) -> Directory {
+        Directory { held, opens: None }
+    }
+}
+
 impl From<Directory> for File {
     fn from(directory: Directory) -> File {
-        File::from(directory.0)
+        File::from(directory.held)
     }
 }
 
 impl AsFd for Directory {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.held.as_fd()
     }
 }
 

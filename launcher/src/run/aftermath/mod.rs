@@ -14,6 +14,7 @@ mod alternates;
 pub mod home;
 mod index;
 mod links;
+mod look;
 mod made;
 mod mercurial;
 mod new;
@@ -28,7 +29,6 @@ mod state;
 mod told;
 mod worktrees;
 
-use crate::enforce::aside::set_aside_below;
 use crate::plan::Plan;
 use crate::plan::namespaces::git::shape::is_within_git;
 use crate::plan::namespaces::placeholder::Watched;
@@ -37,22 +37,22 @@ use crate::sys::beneath::{Directory, from_root};
 use crate::sys::path::is_there;
 use crate::sys::{SyscallError, plain, process, timer};
 use crate::text::shown;
+use look::Look;
 use new::Times;
 use pointers::Kind;
-use recorded::{Looked, known};
-use remotes::{Followed, MOST_REMOTES};
+use recorded::known;
+use remotes::MOST_REMOTES;
 use replaced::Kept;
 use repository::{Before, Judged, Known, MayPush};
 use sbx_client::report::{Bytes, Finding, FindingKind};
 use search::is_for_submodules;
 pub use sentence::{Outcome, line};
 use std::cell::{Cell, OnceCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Instant, SystemTime};
-use told::{Seen, Told, Unprotected};
 
 /// What part of the run's time the search may take for directories that have not changed, and how many of these it
 /// looks into in any case.
@@ -95,56 +95,36 @@ pub struct Aftermath {
     started: Instant,
 }
 
-/// A look under way.
-struct Look {
-    outcome: Told,
-    seen: Seen,
-    found: Unprotected,
-    indexes: Looked,
-    /// How many files and links led to what is looked at.
-    led: usize,
-    followed: Followed,
-    /// What has been put aside.
-    aside: BTreeSet<PathBuf>,
-}
-
-impl Look {
-    /// Puts something aside, and tells where that fails. `path` is its whole path.
-    fn put_aside(&mut self, below: &Directory, place: &Path, path: &Path) -> Option<PathBuf> {
-        let aside = self.tell_failure(path, set_aside_below(below, place))?;
-        self.aside.insert(path.with_file_name(aside.file_name()?));
-        Some(aside)
-    }
-
-    fn tell_failure(&mut self, path: &Path, aside: Result<PathBuf, SyscallError>) -> Option<PathBuf> {
-        let failed =
-            |failed| self.outcome.failures.push(format!("cannot put aside '{}': {failed}", shown(path)));
-        aside.map_err(failed).ok()
-    }
-}
-
 impl Aftermath {
     /// Before the command starts; `None` where it can write nothing that something outside executes later.
     pub fn before(plan: &Plan) -> Option<Result<Aftermath, SyscallError>> {
         let (record, workspace) = plan.record.clone().zip(plan.workspace.clone())?;
         let layout = plan.namespaces.as_ref().ok().cloned();
-        Some(Directory::open(&workspace).map(|root| Aftermath {
+        let root = match Directory::open(&workspace) {
+            Ok(root) => root,
+            Err(failed) => return Some(Err(failed)),
+        };
+        let (pointers, alternates) =
+            (pointers::known(&root, &workspace, &record), alternates::known(&root, &workspace, &record));
+        let since = timer::file_time();
+        Some(Ok(Aftermath {
             known: known(&workspace, &record, layout.as_deref()),
             kept: layout.as_deref().map(replaced::before).unwrap_or_default(),
             layout,
             missing: plan.missing.clone(),
-            pointers: pointers::known(&root, &workspace, &record),
-            alternates: alternates::known(&root, &workspace, &record),
+            pointers,
+            alternates,
             outside: record.outside.clone(),
             home: plan.home.clone(),
             denied: plan.denied.clone(),
             runs: OnceCell::new(),
             had_network: plan.network.leads_out(),
             absent: absent(&workspace),
-            since: timer::file_time(),
+            since,
             precisely_since: SystemTime::now(),
             record,
-            root,
+            // What the command closes is opened.
+            root: root.opening(since),
             workspace,
             started: Instant::now(),
         }))
@@ -152,15 +132,7 @@ impl Aftermath {
 
     /// After it has ended, with all that it started.
     pub fn after(&self) -> Outcome {
-        let mut look = Look {
-            outcome: Told::new(),
-            seen: Seen::default(),
-            found: Unprotected::default(),
-            indexes: Looked { left: index::MOST_READ, has_new: false, has_unseen: false },
-            led: 0,
-            followed: Followed::default(),
-            aside: BTreeSet::new(),
-        };
+        let mut look = Look::new();
         let began = timer::file_time();
         self.look_at_kept(&mut look);
         let mut failures = Vec::new();
@@ -225,7 +197,7 @@ impl Aftermath {
         let record = Record { since: None, repositories: Vec::new(), file: None, ..self.record.clone() };
         Ok(Aftermath {
             workspace: repository.to_path_buf(),
-            root: Directory::open(repository)?,
+            root: Directory::open(repository)?.opening(self.since),
             record,
             layout: self.layout.clone(),
             kept: Vec::new(),

@@ -3,6 +3,8 @@
 use super::aftermath::{FSMONITOR, in_directories, looked_at, planted};
 use super::git::{in_repositories, plain};
 use super::shell;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 /// A gitlink in the index leads git anywhere in the working tree, whatever the directories are called.
 #[test]
@@ -32,13 +34,50 @@ fn no_name_hides_a_repository_from_the_search() {
             assert!(!looked_at(world, "."), "{case}");
             plain(world, "rm -rf * .hg .git; cp -a ../kept/. .");
         }
-        // What may not be listed may hold anything: it is named.
-        for mode in ["311", "444", "000"] {
-            let script = planted(world, &format!("{prepare} mk closed/lib; chmod {mode} closed"));
-            let out = shell(world, &[], &script).run().success();
-            assert!(out.err().contains("closed', which cannot be looked into"), "{mode}: {out}");
-            plain(world, "chmod 755 closed; rm -rf closed");
+    });
+}
+
+/// git enters by name what nobody can list, and root's enters all.
+#[test]
+fn no_mode_hides_a_repository_from_the_look() {
+    in_repositories(|world| {
+        let payload = "printf '[core]\\n\\tfsmonitor = \"PLANTED; false\"\\n' >> ";
+        let gitlink = "git update-index --add --cacheinfo 160000,$(git rev-parse HEAD)";
+        let below = format!(
+            "mkdir -p closed; git init -q closed/lib; git -C closed/lib commit -q --allow-empty -m x; \
+             {gitlink},closed/lib; {payload} closed/lib/.git/config"
+        );
+        let module = format!(
+            "mkdir -p .git/modules/lib lib; cp -r .git/objects .git/refs .git/HEAD .git/modules/lib; {gitlink},lib; \
+             printf '[core]\\n\\tworktree = ../../../lib\\n' > .git/modules/lib/config; \
+             {payload} .git/modules/lib/config; echo 'gitdir: ../.git/modules/lib' > lib/.git"
+        );
+        let own = format!("{payload} .git/config");
+        for (script, closed, flags) in [
+            (below, "closed", &[][..]),
+            (module, ".git/modules/lib", &[]),
+            (own, ".git", &["--namespaces", "none"]),
+        ] {
+            for mode in ["111", "311", "444", "000"] {
+                let script = planted(world, &format!("set -e; {script}; chmod {mode} {closed}"));
+                plain(
+                    world,
+                    &format!(
+                        "rm -rf ../control ../kept; cp -a . ../control; cp -a . ../kept; cd ../control; {script}"
+                    ),
+                );
+                assert!(!mode.ends_with("11") || looked_at(world, "../control"), "{script}");
+                let out = shell(world, flags, &script).run().success();
+                assert!(out.err().contains("core.fsmonitor: put aside"), "{script}: {out}");
+                assert!(!looked_at(world, "."), "{script}: {out}");
+                plain(world, "chmod -R u+rwx ../control; rm -rf * .git; cp -a ../kept/. .");
+            }
         }
+        // What was closed before stays so.
+        plain(world, "mkdir -p before/deep; chmod 311 before");
+        shell(world, &["-q"], "touch before/deep/file; touch made").run().success();
+        assert_eq!(fs::metadata(world.path("before")).unwrap().permissions().mode() & 0o777, 0o311);
+        plain(world, "chmod 755 before");
     });
 }
 

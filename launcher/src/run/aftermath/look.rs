@@ -1,0 +1,53 @@
+//! What a look at the workspace has found so far.
+
+use super::index;
+use super::recorded::Looked;
+use super::remotes::Followed;
+use super::told::{Seen, Told, Unprotected};
+use crate::enforce::aside::set_aside_below;
+use crate::sys::SyscallError;
+use crate::sys::beneath::Directory;
+use crate::text::shown;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// A look under way.
+pub struct Look {
+    pub outcome: Told,
+    pub seen: Seen,
+    pub found: Unprotected,
+    pub indexes: Looked,
+    /// How many files and links led to what is looked at.
+    pub led: usize,
+    pub followed: Followed,
+    /// What has been put aside.
+    pub aside: BTreeSet<PathBuf>,
+}
+
+impl Look {
+    /// One that has seen nothing.
+    pub fn new() -> Look {
+        Look {
+            outcome: Told::new(),
+            seen: Seen::default(),
+            found: Unprotected::default(),
+            indexes: Looked { left: index::MOST_READ, has_new: false, has_unseen: false },
+            led: 0,
+            followed: Followed::default(),
+            aside: BTreeSet::new(),
+        }
+    }
+
+    /// Puts something aside, and tells where that fails. `path` is its whole path.
+    pub fn put_aside(&mut self, below: &Directory, place: &Path, path: &Path) -> Option<PathBuf> {
+        let aside = self.tell_failure(path, set_aside_below(below, place))?;
+        self.aside.insert(path.with_file_name(aside.file_name()?));
+        Some(aside)
+    }
+
+    pub fn tell_failure(&mut self, path: &Path, aside: Result<PathBuf, SyscallError>) -> Option<PathBuf> {
+        let failed =
+            |failed| self.outcome.failures.push(format!("cannot put aside '{}': {failed}", shown(path)));
+        aside.map_err(failed).ok()
+    }
+}
