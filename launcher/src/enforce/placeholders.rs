@@ -15,6 +15,7 @@ use crate::plan::namespaces::Layout;
 use crate::plan::namespaces::placeholder::{
     FILE_MODE, MODE, NOWHERE, Placeholder, Shape, looks_like_one, standing,
 };
+use crate::sys::attributes;
 use crate::sys::beneath::{Directory, from_root};
 use crate::sys::file::{self, Times};
 use crate::sys::path::{self, says_missing};
@@ -157,8 +158,8 @@ pub fn share(directory: &File) -> Result<(), &'static str> {
 }
 
 /// Makes a file that has these contents before it has the name, which must be free.
-fn place(directory: &File, name: &OsStr, contents: &str) -> Result<(), SyscallError> {
-    let directory = directory.as_fd();
+fn place(held: &File, name: &OsStr, contents: &str) -> Result<(), SyscallError> {
+    let directory = held.as_fd();
     let (file, temporary) = match file::create_unnamed(directory, FILE_MODE) {
         Ok(file) => (file, None),
         Err(_) => {
@@ -167,6 +168,10 @@ fn place(directory: &File, name: &OsStr, contents: &str) -> Result<(), SyscallEr
         }
     };
     let written = file::write_all(file.as_fd(), contents.as_bytes());
+    let file = File::from(file);
+    let decided = attributes::decides_about_new_files(held);
+    let written =
+        written.and_then(|()| if decided { attributes::set_mode(&file, FILE_MODE) } else { Ok(()) });
     let placed = written.and_then(|()| file::link(file.as_fd(), directory, name));
     if let Some(temporary) = temporary {
         file::unlink(directory, &temporary)?;
@@ -181,7 +186,7 @@ impl Placeholder {
 
     fn make(&self, directory: &File) -> io::Result<()> {
         let made = match self.shape {
-            Shape::Directory => DirBuilder::new().mode(MODE).create(&self.path),
+            Shape::Directory => self.make_directory(directory),
             Shape::File(contents) => self.make_file(directory, contents),
             Shape::Link => symlink(NOWHERE, &self.path),
         };
@@ -189,6 +194,16 @@ impl Placeholder {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.stands() => Ok(()),
             made => made,
         }
+    }
+
+    /// With the mode by which it is recognised, whatever an access list for new files makes of it.
+    fn make_directory(&self, directory: &File) -> io::Result<()> {
+        DirBuilder::new().mode(MODE).create(&self.path)?;
+        if !attributes::decides_about_new_files(directory) {
+            return Ok(());
+        }
+        let made = Directory::open(&self.path).map(File::from);
+        made.and_then(|made| attributes::set_mode(&made, MODE)).map_err(|failed| failed.cause)
     }
 
     /// The file has its contents from the first moment on: a process that is killed before writing would

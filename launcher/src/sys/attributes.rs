@@ -10,6 +10,9 @@ use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 
+/// The attribute with the access list that new files in a directory get.
+pub const DEFAULT_LIST: &CStr = c"system.posix_acl_default";
+
 const NOW: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: libc::UTIME_NOW };
 
 /// Times for [`set_times`].
@@ -29,6 +32,12 @@ const HARMLESS_FLAGS: u32 = 0x4 | 0x8 | 0x40 | 0x80 | 0x400 | 0x1_0000 | 0x2_000
 /// chmod(2).
 pub fn set_mode(file: &File, mode: u32) -> Result<(), SyscallError> {
     rustix::fs::chmod(own_name(file.as_raw_fd()), Mode::from_bits_retain(mode)).of("chmod")
+}
+
+/// Whether what is made in a directory gets other permissions than who makes it says: an access list for new files is
+/// on it (acl(5)).
+pub fn decides_about_new_files(directory: &File) -> bool {
+    rustix::fs::fgetxattr(directory, DEFAULT_LIST, &mut [0_u8; 0]).is_ok()
 }
 
 /// chown(2), of a symbolic link itself where that is held. `u32::MAX` leaves a number as it is.

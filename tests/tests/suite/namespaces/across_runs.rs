@@ -69,13 +69,14 @@ fn no_directory_above_something_protected_can_be_closed() {
 #[test]
 fn no_access_list_closes_such_a_directory() {
     in_repositories(|world| {
-        let list = |place: &str, owner: u8| {
+        let list_of = |kind: &str, place: &str, owner: u8| {
             format!(
                 "/usr/bin/python3 -c 'import os, struct\n\
                  entries = [struct.pack(\"<HHI\", *each, 0xffffffff) for each in ((1, {owner}), (4, 5), (32, 5))]\n\
-                 os.setxattr(\"{place}\", \"system.posix_acl_access\", b\"\\2\\0\\0\\0\" + b\"\".join(entries))'"
+                 os.setxattr(\"{place}\", \"system.posix_acl_{kind}\", b\"\\2\\0\\0\\0\" + b\"\".join(entries))'"
             )
         };
+        let list = |place: &str, owner: u8| list_of("access", place, owner);
         plain(world, "mkdir own");
         if world.bare(["bash", "-c", &list("own", 7)]).run().code != Some(0) {
             return skip("the file system has no access lists");
@@ -84,11 +85,26 @@ fn no_access_list_closes_such_a_directory() {
         for owner in [0, 3, 4] {
             let out = shell(world, &[], &list(".git", owner)).run().failed();
             assert!(out.err().contains("protects") && mode(".git") == 0o700, "{owner}: {out}");
+            shell(world, &["-q"], &list_of("default", ".git", owner)).run().failed();
         }
         // The twins: one that leaves it open, and one of a directory of no matter.
         shell(world, &[], &list(".git", 7)).run().success();
         shell(world, &[], &format!("{}; stat -c %a own", list("own", 0))).run().success().prints("55\n");
         plain(world, "chmod 755 own; git status");
+        world.write(world.home.join(".claude/settings.json"), "{}");
+        // Where the user has such a list for new files, placeholders are what they are, and go.
+        let names_of = || [".", ".git"].map(|place| names(&world.path(place)));
+        let before = names_of();
+        for owner in [0, 4, 7] {
+            plain(
+                world,
+                &format!("{}; {}", list_of("default", ".", owner), list_of("default", ".git", owner)),
+            );
+            shell(world, &["-q"], "echo ../x > .git/commondir").run().failed();
+            let out = shell(world, &[], "stat -c %a .claude").run().success().prints("1755\n");
+            assert!(out.err().is_empty(), "{owner}: {out}");
+            assert_eq!(names_of(), before, "{owner}");
+        }
     });
 }
 

@@ -5,6 +5,7 @@
 //! a file for.
 
 use crate::explain::decode::{CString as Text, Memory, array, bytes, c_string};
+use crate::sys::attributes::DEFAULT_LIST;
 use std::ffi::CString;
 
 /// What is to become of an attribute.
@@ -24,8 +25,7 @@ pub enum Extended {
 }
 
 /// Access lists: that of a file, and the one for what is made in a directory.
-const LISTS: [&[u8]; 2] = [OF_FILE, b"system.posix_acl_default"];
-const OF_FILE: &[u8] = b"system.posix_acl_access";
+const LISTS: [&[u8]; 2] = [b"system.posix_acl_access", DEFAULT_LIST.to_bytes()];
 const FREE: &[u8] = b"user.";
 /// Where programs outside keep owners, modes and kinds of files that they show to others: set-user-ID bits
 /// and devices among them. The file systems of containers, virtual machines and images, and the lists of a
@@ -47,11 +47,12 @@ const VALUE_LIMIT: u64 = 65536;
 const ARGS_SIZE: u64 = 16;
 
 impl Extended {
-    /// The owner's part of the mode that the file gets by an access list, if it gets one.
+    /// The owner's part of the mode that the file, or what is made in it, gets by an access list, if it gets one.
     pub fn mode_of_owner(&self) -> Option<u32> {
         const OWNER: [u8; 2] = 1_u16.to_le_bytes();
         let Extended::Set { name, value, .. } = self else { return None };
-        let entry = entries(value).find(|entry| name.to_bytes() == OF_FILE && entry.starts_with(&OWNER))?;
+        let entry =
+            entries(value).find(|entry| LISTS.contains(&name.to_bytes()) && entry.starts_with(&OWNER))?;
         let rights = u16::from_le_bytes(entry.get(2..4)?.try_into().ok()?);
         Some(u32::from(rights) << 6)
     }
@@ -262,7 +263,8 @@ mod tests {
             |rights: u8| [&[2, 0, 0, 0][..], &entry(4, 7), &entry(1, rights), &entry(0x20, 7)].concat();
         assert_eq!(mode(c"system.posix_acl_access", &list(5)), Some(0o500));
         assert_eq!(mode(c"system.posix_acl_access", &list(0)), Some(0));
-        assert_eq!(mode(c"system.posix_acl_default", &list(0)), None);
+        assert_eq!(mode(c"system.posix_acl_default", &list(0)), Some(0));
+        assert_eq!(mode(c"user.x", &list(0)), None);
         assert_eq!(mode(c"system.posix_acl_access", &list(0)[..12]), None);
         assert_eq!(Extended::Removed(c"system.posix_acl_access".into()).mode_of_owner(), None);
     }

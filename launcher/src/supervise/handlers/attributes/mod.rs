@@ -248,8 +248,8 @@ fn tried_by_git(layout: &Layout, file: &File, mode: u32) -> bool {
     only_that && bounded::within(move || attributes::set_mode(&own, mode)).is_some_and(|set| set.is_ok())
 }
 
-/// Whether a change would close a directory above something protected or watched: no later run could tell what is in
-/// it.
+/// Whether a change would close a directory above something protected or watched, or what is made there: no later run
+/// could tell what is in it.
 fn closes(change: &Change, place: &Path, layout: &Layout) -> bool {
     let is_above = || layout.watched.iter().any(|watched| watched.path().starts_with(place));
     let mode = match change {
