@@ -19,6 +19,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -54,6 +55,8 @@ pub struct Prepared {
     /// The files that the rules are about. Closing each takes a system call, so the exec closes them, or
     /// the supervisor all at once when the command has started.
     held: Vec<File>,
+    /// Descriptors of the command.
+    passed: Vec<RawFd>,
     abi: ABI,
 }
 
@@ -123,7 +126,7 @@ pub fn prepare(
     let ports = [(&network.connect, AccessNet::ConnectTcp), (&network.bind, AccessNet::BindTcp)];
     let ports = ports.into_iter().flat_map(|(ports, access)| ports.iter().map(move |port| (*port, access)));
     let ports = ports.filter(|_| tcp).collect();
-    Ok(Prepared { ruleset: Some(ruleset), wanted, late, ports, held: Vec::new(), abi })
+    Ok(Prepared { ruleset: Some(ruleset), wanted, late, ports, held: Vec::new(), passed: Vec::new(), abi })
 }
 
 const ADD: &str = "add the Landlock rule for '{}'";
@@ -153,6 +156,16 @@ impl Prepared {
                 self.held.push(file);
             }
         }
+        for number in &self.passed {
+            let Some((read, write)) = descriptor::uses_of_file(*number) else { continue };
+            let own = PathRights { read, write, ..PathRights::default() };
+            let file = PathBeneath::new(descriptor::by_number(*number), rights(own, self.abi));
+            // A file of a kind that no rule is about needs none.
+            let Ok(_) = ruleset.add_rule(file) else { continue };
+            // Its mode and times are not the command's to change, so it is told of for reading only.
+            let rule = descriptor::path_of(*number).map(|path| readable(view.inside(path)));
+            granted.extend(rule.filter(|rule| read && view.reports(rule)));
+        }
         for (port, access) in &self.ports {
             let added = ruleset.add_rule(NetPort::new(*port, *access));
             added.step_at("add the Landlock rule for port {}", Path::new(&port.to_string()))?;
@@ -162,13 +175,13 @@ impl Prepared {
 
     /// Lets a file be read that is made with the run's mounts.
     pub fn read_made(&mut self, path: PathBuf) {
-        self.late.push(PathRule {
-            path,
-            rights: PathRights::READ,
-            optional: false,
-            built_in: false,
-            follows: false,
-        });
+        self.late.push(readable(path));
+    }
+
+    /// Lets the files of descriptors that the command gets be opened again as they are open (`/dev/stdin`): for
+    /// writing too, unless that only adds to the end. It gives the command nothing that it has not.
+    pub fn reopen(&mut self, passed: Vec<RawFd>) {
+        self.passed = passed;
     }
 
     /// Adds the remaining rules, inside the run's mounts.
@@ -203,6 +216,10 @@ impl Drop for Prepared {
     fn drop(&mut self) {
         descriptor::close_all(std::mem::take(&mut self.held));
     }
+}
+
+fn readable(path: PathBuf) -> PathRule {
+    PathRule { path, rights: PathRights::READ, optional: false, built_in: false, follows: false }
 }
 
 /// Whether a rule is about `/bin`, `/lib` or the like, which is usually a link into a directory with the

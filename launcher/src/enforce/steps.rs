@@ -89,6 +89,12 @@ pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, V
     if let Some((landlock, library)) = landlock.as_mut().zip(library.as_ref()) {
         landlock.read_made(library.clone());
     }
+    // What waits for its words has not its descriptors yet.
+    if let Some(landlock) = landlock.as_mut().filter(|_| !later) {
+        landlock.reopen(
+            (0..3).filter(|number| !closed.contains(number)).chain(plan.pass.iter().copied()).collect(),
+        );
+    }
     let directory = descriptor::open_path(&plan.directory).step_at("enter '{}'", &plan.directory)?;
     let mut pass = plan.pass;
     pass.extend(shim.as_ref().map(AsRawFd::as_raw_fd));

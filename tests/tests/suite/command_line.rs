@@ -350,3 +350,42 @@ fn a_word_that_is_a_descriptor_of_the_callers_leads_to_the_flag() {
         assert!(!out.err().contains("warning"), "{out}");
     });
 }
+
+/// What a shell has opened outside the workspace is opened by `/dev/stdin` and the like as it is open, and no further.
+#[test]
+fn files_that_the_command_was_given_open_can_be_opened_again() {
+    need!("bash");
+    in_worlds(|world| {
+        let sbx = stage::sbx();
+        let run = |line: &str| {
+            let line = line.replace("SBX", &format!("{} run", sbx.display()));
+            world.bare(["bash", "-c", &line]).run()
+        };
+        let (given, other) = (world.outside.join("given"), world.outside.join("other"));
+        world.write(&given, "one\n");
+        world.write(&other, "old\n");
+        let [given, other] = [given, other].map(|path| path.display().to_string());
+        for flags in ["", "-p minimal", "--explain", "--exec -p minimal", "--namespaces none -q"] {
+            let out = run(&format!("SBX {flags} -- cat /dev/stdin < {given}")).success().prints("one\n");
+            assert!(out.err().is_empty(), "{flags}: {out}");
+        }
+        run(&format!("SBX --pass-fd 7 -- cat /dev/fd/7 7< {given}")).success().prints("one\n");
+        run(&format!("SBX -- sh -c 'echo new > /dev/stdout' > {given}; cat {given}"))
+            .success()
+            .prints("new\n");
+        // Nothing is written that is open for reading, nothing before the end of what is added to, and no mode changes.
+        for (script, given) in [
+            ("echo x > /dev/stdin", format!("< {other}")),
+            ("echo x > /dev/stdout", format!(">> {other}")),
+            ("chmod 777 /dev/stdout", format!("1<> {other}")),
+        ] {
+            let mode = || fs::metadata(&other).unwrap().permissions().mode();
+            let before = mode();
+            run(&format!("SBX -q -- sh -c '{script}' {given}")).failed();
+            assert_eq!(fs::read_to_string(&other).unwrap(), "old\n", "{script}");
+            assert_eq!(mode(), before, "{script}");
+        }
+        // The twin: the descriptor itself.
+        run(&format!("SBX -- sh -c 'echo more' >> {other}; cat {other}")).success().prints("old\nmore\n");
+    });
+}
