@@ -54,6 +54,8 @@ pub struct Refused<'r> {
     pub key: &'r str,
     /// The words of the flags that would allow it, if some would.
     pub hint: Option<Vec<&'r OsStr>>,
+    /// Whether there is something to know before they are used.
+    pub is_noted: bool,
 }
 
 /// What makes two refusals the same to people.
@@ -117,6 +119,8 @@ pub struct Total {
     /// How many have no hint.
     helpless: usize,
     flags: Together,
+    /// Whether a line says what there is to know before the flags are used.
+    has_notes: bool,
 }
 
 impl Total {
@@ -129,7 +133,10 @@ impl Total {
         self.refused.push(refused.category());
         self.logged += usize::from(refused.fate == Fate::WouldBlock);
         match &refused.hint {
-            Some(words) => self.flags.add(words.iter().copied()),
+            Some(words) => {
+                self.flags.add(words.iter().copied());
+                self.has_notes |= refused.is_noted;
+            }
             None => self.helpless += 1,
         }
     }
@@ -170,8 +177,9 @@ impl Total {
             0 => (String::new(), "all"),
             helpless => (format!("; {helpless} cannot be allowed by a flag"), "the others"),
         };
+        let notes = if self.has_notes { " (see above what else they open)" } else { "" };
         match self.flags.for_shell() {
-            Some(flags) => format!("{counts}{without}; to allow {which}: {flags}"),
+            Some(flags) => format!("{counts}{without}; to allow {which}{notes}: {flags}"),
             None => format!("{counts}{without}; the flags for {which} are too long for a line: see --report"),
         }
     }
@@ -192,6 +200,7 @@ mod tests {
             rule: "rule",
             key,
             hint: None,
+            is_noted: false,
         }
     }
 
@@ -207,6 +216,22 @@ mod tests {
             total.add(&Refused { hint, ..(*refused).clone() });
         }
         total.line(more)
+    }
+
+    #[test]
+    fn the_sentence_sends_to_the_notes_of_the_lines() {
+        let mut total = Total::default();
+        for (path, is_noted) in [("/a", false), ("/", true)] {
+            total.add(&Refused {
+                hint: Some(vec![OsStr::new("--ro"), OsStr::new(path)]),
+                is_noted,
+                ..file(path)
+            });
+        }
+        assert_eq!(
+            total.line(false),
+            "2 refusals (2 files); to allow all (see above what else they open): --ro /"
+        );
     }
 
     #[test]

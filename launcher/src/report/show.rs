@@ -178,6 +178,7 @@ fn counted(record: &ViolationRecord) -> Refused<'_> {
         has_address: record.address.is_some(),
         rule: rule.map_or("", |rule| &rule.text),
         key: rule.and_then(|rule| rule.key.as_deref()).unwrap_or_default(),
+        is_noted: record.suggestion.as_ref().is_some_and(|hint| hint.note.is_some()),
         hint: record.suggestion.as_ref().map(|hint| hint.flags.iter().map(|word| os(&word.0)).collect()),
     }
 }

@@ -63,6 +63,7 @@ impl Violation {
             has_address: self.address.is_some(),
             rule: rule.map_or("", |rule| &rule.text),
             key: rule.and_then(|rule| rule.key).unwrap_or_default(),
+            is_noted: self.reason.hint.as_ref().is_some_and(|hint| hint.note.is_some()),
             hint: self.reason.hint.as_ref().map(|hint| hint.flags.iter().map(OsString::as_os_str).collect()),
         }
     }

@@ -49,7 +49,10 @@ impl Explainer {
             return Reason::of(rule, Some(Hint::of(["--home", "private"])));
         }
         let hint = target.map(|target| {
-            Hint::default().and(flag, &target).noting(secrets_at(&target, self.home.as_deref()))
+            let home = self.home.as_deref();
+            let whole = home.filter(|home| is_within(home, &target));
+            let opens_home = whole.map(|_| "opens your home directory, with its keys and passwords");
+            Hint::default().and(flag, &target).noting(opens_home.or_else(|| secrets_at(&target, home)))
         });
         Reason::of(rule, hint)
     }
