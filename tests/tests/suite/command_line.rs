@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use sbx_tests::{User, World, in_worlds, kernel, need, promise, stage};
+use sbx_tests::{Output, User, World, in_worlds, kernel, need, promise, stage};
 
 #[test]
 fn the_exit_code_is_the_commands_own() {
@@ -251,9 +251,8 @@ fn a_profile_of_the_project_is_mentioned_and_not_obeyed() {
         let touch = |flags: &[&str]| {
             world.sbx([&["run"], flags, &["--", "touch", outside.to_str().unwrap()]].concat()).run()
         };
-        let mentions = |out: &sbx_tests::Output| {
-            out.sbx_lines().iter().filter(|line| line.contains("./.sbx.json")).count()
-        };
+        let mentions =
+            |out: &Output| out.sbx_lines().iter().filter(|line| line.contains("./.sbx.json")).count();
         assert_eq!(mentions(&touch(&[]).failed()), 0);
         assert_eq!(mentions(&touch(&["-v"]).failed()), 1);
         assert!(!outside.exists());
@@ -278,9 +277,7 @@ fn who_cannot_sign_is_told_how_to_commit() {
                 .sbx([&["run", "--", "git"], flags, &["commit", "-q", "--allow-empty", "-m", "x"]].concat())
                 .run()
         };
-        let told = |out: &sbx_tests::Output| {
-            out.sbx_lines().iter().any(|line| line.contains("commit.gpgsign=false"))
-        };
+        let told = |out: &Output| out.sbx_lines().iter().any(|line| line.contains("commit.gpgsign=false"));
         assert!(told(&commit(&[]).failed()));
         assert!(!told(&commit(&["-c", "commit.gpgsign=false"]).success()));
         assert!(!told(&world.sbx(["run", "--", "git", "status", "-bad"]).run().failed()));
@@ -332,15 +329,19 @@ fn an_agent_of_ssh_signs_a_commit() {
     });
 }
 
+/// Runs a line outside, in which `SBX` is `sbx run`.
+fn in_bash(world: &World, line: &str) -> Output {
+    let line = line.replace("SBX", &format!("{} run", stage::sbx().display()));
+    world.bare(["bash", "-c", &line]).run()
+}
+
 /// A shell's `<(...)` makes such words.
 #[test]
 fn a_word_that_is_a_descriptor_of_the_callers_leads_to_the_flag() {
     need!("bash");
     in_worlds(|world| {
-        let sbx = stage::sbx();
         let run = |flags: &str| {
-            let line = format!("{} run {flags} -- cat <(echo one) /dev/fd/9 <(echo two)", sbx.display());
-            world.bare(["bash", "-c", &line]).run().exited(1)
+            in_bash(world, &format!("SBX {flags} -- cat <(echo one) /dev/fd/9 <(echo two)")).exited(1)
         };
         let out = run("");
         let line = "warning: not passed on, though the command names it: descriptor 62, descriptor 63; pass it with \
@@ -356,11 +357,7 @@ fn a_word_that_is_a_descriptor_of_the_callers_leads_to_the_flag() {
 fn files_that_the_command_was_given_open_can_be_opened_again() {
     need!("bash");
     in_worlds(|world| {
-        let sbx = stage::sbx();
-        let run = |line: &str| {
-            let line = line.replace("SBX", &format!("{} run", sbx.display()));
-            world.bare(["bash", "-c", &line]).run()
-        };
+        let run = |line: &str| in_bash(world, line);
         let (given, other) = (world.outside.join("given"), world.outside.join("other"));
         world.write(&given, "one\n");
         world.write(&other, "old\n");
