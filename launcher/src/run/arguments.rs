@@ -35,27 +35,31 @@ const MOST_PIECES: usize = 256;
 /// Maximum number of files out of sight that are named.
 const MOST_HIDDEN: usize = 3;
 
-/// The words of a command, and the rules that it runs under.
+/// The words of a command, and what is looked for in them.
 pub struct Arguments {
     /// The name of the program.
     name: OsString,
     words: Vec<OsString>,
     directory: PathBuf,
-    rules: Vec<PathRule>,
-    /// Socket files that it may connect to.
-    sockets: Vec<PathBuf>,
     looks_for: Wanted,
-    version: Version,
 }
 
 /// Which files are named.
 enum Wanted {
-    /// None: they have been.
-    Nothing,
     /// What the rules close.
-    Closed,
+    Closed(InRules),
     /// What is out of sight in this view. `home`: what a shell makes of `~`.
     Hidden { layout: Rc<Layout>, home: Option<PathBuf> },
+}
+
+/// The rules that a command runs under.
+struct InRules {
+    rules: Vec<PathRule>,
+    /// Socket files that it may connect to.
+    sockets: Vec<PathBuf>,
+    /// Whether files are named too.
+    names_files: bool,
+    version: Version,
 }
 
 impl Arguments {
@@ -68,18 +72,19 @@ impl Arguments {
         let looks_for = match &plan.namespaces {
             Ok(layout) => Wanted::Hidden { layout: layout.clone(), home: plan.home.clone() },
             Err(_) if plan.explainer.is_some() || plan.calls.allows("execve") || writes() => return None,
-            Err(_) if plan.watch_paths => Wanted::Nothing,
-            Err(_) => Wanted::Closed,
+            Err(_) => Wanted::Closed(InRules {
+                rules: rules.clone(),
+                sockets: plan.sockets.clone(),
+                names_files: !plan.watch_paths,
+                version: plan.landlock,
+            }),
         };
         let name = plan.arguments.first().map(Path::new).and_then(Path::file_name)?;
         refuses.then(|| Arguments {
             name: name.to_os_string(),
             words: plan.arguments.iter().skip(1).take(MOST).cloned().collect(),
             directory: plan.directory.clone(),
-            rules: rules.clone(),
-            sockets: plan.sockets.clone(),
             looks_for,
-            version: plan.landlock,
         })
     }
 
@@ -91,17 +96,17 @@ impl Arguments {
         }
         match &self.looks_for {
             Wanted::Hidden { layout, home } => self.tell_hidden(layout, home.as_deref(), process, judge),
-            Wanted::Nothing | Wanted::Closed => self.tell_closed(process, judge),
+            Wanted::Closed(closed) => self.tell_closed(closed, process, judge),
         }
     }
 
-    fn tell_closed(&self, process: Pid, judge: &mut Judge) {
-        let in_force = InForce { version: self.version, rules: &self.rules, layout: None, has_failed: true };
+    fn tell_closed(&self, own: &InRules, process: Pid, judge: &mut Judge) {
+        let in_force = InForce { version: own.version, rules: &own.rules, layout: None, has_failed: true };
         for word in &self.words {
             let path = self.directory.join(word);
-            let Some((closed, call, reason)) = self.socket(&path, judge).or_else(|| {
-                let looks = matches!(self.looks_for, Wanted::Closed);
-                let closed = looks.then(|| closed(in_force, &path)).flatten()?;
+            let Some((closed, call, reason)) = own.socket(&path, judge).or_else(|| {
+                // With --explain the opening of a file has been named.
+                let closed = own.names_files.then(|| closed(in_force, &path)).flatten()?;
                 let reason = judge.explainer.path_reason(&closed, Access::READ);
                 Some((closed, "openat", reason))
             }) else {
@@ -113,11 +118,12 @@ impl Arguments {
 
     fn tell_hidden(&self, layout: &Layout, home: Option<&Path>, process: Pid, judge: &mut Judge) {
         let mut told = BTreeSet::new();
-        for (piece, path) in self.words.iter().flat_map(|word| pieces(word.as_bytes())).filter_map(|piece| {
-            let path = as_a_shell(piece, home);
-            Some((piece, hidden(layout, &self.directory.join(path))?))
-        }) {
-            if told.len() < MOST_HIDDEN && told.insert(path.clone()) {
+        for piece in self.words.iter().flat_map(|word| pieces(word.as_bytes())) {
+            if told.len() == MOST_HIDDEN {
+                return;
+            }
+            let path = self.directory.join(as_a_shell(piece, home));
+            if let Some(path) = hidden(layout, &path).filter(|path| told.insert(path.clone())) {
                 let reason = judge.explainer.path_reason(&path, Access::READ);
                 self.tell_one(piece, path, ("openat", reason), process, judge);
             }
@@ -144,7 +150,9 @@ impl Arguments {
         };
         judge.violations.tell_of(violation, self.name.as_bytes(), process);
     }
+}
 
+impl InRules {
     /// A UNIX socket that permissions open and no rule of the run does.
     fn socket(&self, path: &Path, judge: &Judge) -> Option<(PathBuf, &'static str, Reason)> {
         let real = path.canonicalize().ok()?;

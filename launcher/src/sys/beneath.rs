@@ -320,12 +320,11 @@ impl Directory {
 
 /// Opens a directory of the user's that was closed since then.
 fn open_to_user(directory: &Directory, since: SystemTime) -> Result<(), SyscallError> {
-    let stat = rustix::fs::fstat(&directory.held).of("fstat")?;
-    let is_open = Mode::from_raw_mode(stat.st_mode).contains(Mode::RUSR | Mode::XUSR);
-    if is_open || stat.st_uid != process::user() || !directory.has_changed("".as_ref(), since) {
-        return Ok(());
+    let is_closed = !directory.mode()?.contains(Mode::RUSR | Mode::XUSR);
+    match is_closed && directory.is_own()? && directory.has_changed("".as_ref(), since) {
+        true => file::let_in(directory.as_fd()),
+        false => Ok(()),
     }
-    file::let_in(directory.as_fd())
 }
 
 impl From<OwnedFd> for Directory {
