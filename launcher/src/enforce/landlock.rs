@@ -157,7 +157,9 @@ impl Prepared {
             }
         }
         for number in &self.passed {
-            let Some((read, write)) = descriptor::uses_of_file(*number) else { continue };
+            let uses = descriptor::uses_of_file(*number).filter(|(read, write)| *read || *write);
+            // A rule without any right would leave the whole ruleset out of force.
+            let Some((read, write)) = uses else { continue };
             let own = PathRights { read, write, ..PathRights::default() };
             let file = PathBeneath::new(descriptor::by_number(*number), rights(own, self.abi));
             // A file of a kind that no rule is about needs none.

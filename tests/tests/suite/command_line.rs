@@ -383,6 +383,10 @@ fn files_that_the_command_was_given_open_can_be_opened_again() {
             assert_eq!(mode(), before, "{script}");
         }
         // The twin: the descriptor itself.
-        run(&format!("SBX -- sh -c 'echo more' >> {other}; cat {other}")).success().prints("old\nmore\n");
+        for flags in ["", "-p read-only", "-p minimal", "-p network", "-p write", "--exec -p minimal"] {
+            world.write(Path::new(&other), "old\n");
+            let added = run(&format!("SBX {flags} -- echo new >> {other} 2>> {other}; cat {other}"));
+            added.success().prints("old\nnew\n");
+        }
     });
 }
