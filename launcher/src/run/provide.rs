@@ -102,7 +102,7 @@ fn begin(record: &Path, host: &Host) -> io::Result<()> {
     let _mask = process::without_umask();
     DirBuilder::new().recursive(true).mode(0o700).create(record.parent().unwrap_or(record))?;
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(record)?;
-    file::write_all(file.as_fd(), &Record::text(host.began, &[])).map_err(|failed| failed.cause)
+    file::write_all(file.as_fd(), &Record::text(host.began, &[], &[])).map_err(|failed| failed.cause)
 }
 
 /// A directory in memory for a home that is not to last: all that is in it is made at the start and removed at the end

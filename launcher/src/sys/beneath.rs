@@ -101,6 +101,12 @@ impl Directory {
         Ok(found.opening(since))
     }
 
+    /// Whether a path leads out of it, by links or otherwise. One that leads to nothing yet does not.
+    pub fn leads_out(&self, path: &Path) -> bool {
+        let found = openat2(&self.held, path, OFlags::PATH | OFlags::CLOEXEC, ResolveFlags::BENEATH);
+        found.is_err_and(|errno| !says_missing(&errno.into()))
+    }
+
     /// The same as a place only: it need not be readable.
     pub fn place(&self, path: &Path) -> Result<Directory, SyscallError> {
         self.below_with(path, PLACE)

@@ -114,9 +114,15 @@ impl Explainer {
         Some(Reason::of(self.rule(&what, "paths.protect"), None))
     }
 
-    /// The working tree of the repository that a path is in, if that is another one than the workspace's.
+    /// The working tree of the repository that a path is in, if that is another one than the workspace's. What it keeps
+    /// of linked worktrees and submodules, and the file that leads to it, go with one of those.
     fn other_repository<'p>(&self, path: &'p Path) -> Option<&'p Path> {
-        let top = path.ancestors().find(|above| above.ends_with(".git"))?.parent()?;
+        let git = path.ancestors().find(|above| above.ends_with(".git"))?;
+        let top = git.parent()?;
+        let is_of_other = ["worktrees", "modules"].iter().any(|other| is_within(path, &git.join(other)));
+        if is_of_other || !path::is_directory(git) {
+            return None;
+        }
         let is_below = |workspace: &PathBuf| is_below(top, workspace);
         self.workspace.as_ref().is_some_and(is_below).then_some(top)
     }

@@ -9,9 +9,10 @@ use crate::sys::path::{is_there, says_missing, way};
 use crate::sys::within::{is_below, is_within};
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
+use std::iter;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -31,6 +32,8 @@ pub struct Record {
     pub looked: Option<SystemTime>,
     /// When this run began.
     pub began: SystemTime,
+    /// The submodules that indexes were found to name, by the paths that they have there.
+    pub submodules: Vec<PathBuf>,
     /// Those of them that are files which lead to one.
     pub pointers: Vec<PathBuf>,
     /// What this run's plan has found besides.
@@ -39,6 +42,16 @@ pub struct Record {
     pub outside: Vec<PathBuf>,
     /// The directory of all caches of runs, by a path that nobody has looked at.
     pub caches: Option<PathBuf>,
+}
+
+/// What a record's file says.
+pub struct Recorded {
+    /// When the first run began.
+    pub since: Option<SystemTime>,
+    /// See [`Record`].
+    pub repositories: Vec<PathBuf>,
+    /// See [`Record`].
+    pub submodules: Vec<PathBuf>,
 }
 
 /// The directory of all records.
@@ -61,6 +74,7 @@ impl Record {
             since: None,
             looked: None,
             began: host.began,
+            submodules: Vec::new(),
             pointers: Vec::new(),
             found: BTreeSet::new(),
             outside: Vec::new(),
@@ -76,8 +90,8 @@ impl Record {
             Err(error) if says_missing(&error) => (Vec::new(), None),
             Err(error) => return Err(error),
         };
-        let (since, repositories) = Record::parse(&text, workspace);
-        Ok(Record { file: Some(file), repositories, since, looked, ..none })
+        let Recorded { since, repositories, submodules } = Record::parse(&text, workspace);
+        Ok(Record { file: Some(file), repositories, submodules, since, looked, ..none })
     }
 
     /// The directories in which commands write what lasts and is in no workspace, by their real paths.
@@ -87,23 +101,27 @@ impl Record {
         kept.map(Path::to_path_buf).into_iter().chain(caches).collect()
     }
 
-    /// When the first run began, and what was found.
-    pub fn parse(text: &[u8], workspace: &Path) -> (Option<SystemTime>, Vec<PathBuf>) {
+    /// What a file says.
+    pub fn parse(text: &[u8], workspace: &Path) -> Recorded {
         let mut parts = text.split(|byte| *byte == 0).map(OsStr::from_bytes);
         let since = parts.next().and_then(OsStr::to_str).and_then(|text| text.parse().ok());
         let since = since.map(|since| SystemTime::UNIX_EPOCH + Duration::from_nanos(since));
-        (since, parts.map(PathBuf::from).filter(|path| is_below(path, workspace)).collect())
+        let paths = parts.map(PathBuf::from).filter(|path| is_below(path, workspace));
+        let (submodules, repositories) = paths.partition(|path| path.as_os_str().as_bytes().ends_with(b"/"));
+        Recorded { since, repositories, submodules }
     }
 
-    /// What is written to the file: nanoseconds since 1970, and the paths, each with a NUL after it.
-    pub fn text(since: SystemTime, repositories: &[PathBuf]) -> Vec<u8> {
+    /// What is written to the file: nanoseconds since 1970, and the paths, each with a NUL after it. Those of
+    /// submodules end with a slash.
+    pub fn text<'a>(
+        since: SystemTime,
+        repositories: &[PathBuf],
+        submodules: impl IntoIterator<Item = &'a PathBuf>,
+    ) -> Vec<u8> {
         let since = since.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_nanos().to_string();
-        let paths = repositories.iter().map(|path| path.as_os_str());
-        [OsStr::new(&since)]
-            .into_iter()
-            .chain(paths)
-            .flat_map(|part| [part.as_bytes(), b"\0"].concat())
-            .collect()
+        let paths = repositories.iter().cloned().chain(submodules.into_iter().map(|path| path.join("")));
+        let parts = iter::once(OsString::from(since)).chain(paths.map(PathBuf::into_os_string));
+        parts.flat_map(|part| [part.as_bytes(), b"\0"].concat()).collect()
     }
 }
 
@@ -168,10 +186,12 @@ mod tests {
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         let since = SystemTime::UNIX_EPOCH + Duration::from_nanos(1_700_000_000_123_456_789);
         let paths = ["/work/a/.git", "/work/line\nbreak/.git", "/worker/.git", "/work", "/etc/.git"];
-        std::fs::write(&file, Record::text(since, &paths.map(PathBuf::from))).unwrap();
+        std::fs::write(&file, Record::text(since, &paths.map(PathBuf::from), &[PathBuf::from("/work/s")]))
+            .unwrap();
         let kept = Record::of(workspace, &host).unwrap();
         assert_eq!(kept.since, Some(since));
         assert_eq!(kept.repositories, ["/work/a/.git", "/work/line\nbreak/.git"].map(PathBuf::from));
+        assert_eq!(kept.submodules, [PathBuf::from("/work/s")]);
         assert!(Record::of(Path::new("/worker"), &host).unwrap().repositories.is_empty());
         // Whatever cannot be read may have held something.
         std::fs::remove_file(&file).unwrap();

@@ -240,12 +240,13 @@ fn stands_for_no_ref(directory: &Directory, name: &OsStr) -> bool {
 }
 
 /// Whether git writes nothing elsewhere by a link: old versions had such ones to say which ref is meant. And git knows
-/// nothing of the name of what was put aside.
+/// nothing of the name of what was put aside. Mercurial tries by one whether there are links.
 fn is_left(directory: &Directory, name: &OsStr, place: &Path) -> bool {
     let own = in_own(place);
     let is_of_ref = own.starts_with("refs") || own.as_os_str().is_empty() && name == "HEAD";
     let target = || file::read_link(directory.as_fd(), name).ok();
     place.as_os_str().is_empty() && is_aside(name)
+        || name == "checklink" && target().is_some_and(|target| target == "checklink-target")
         || is_of_ref && target().is_some_and(|target| names_a_ref(target.as_bytes()))
 }
 

@@ -3,6 +3,7 @@
 use super::index;
 use super::recorded::Looked;
 use super::remotes::Followed;
+use super::submodules::Submodules;
 use super::told::{Seen, Told, Unprotected};
 use crate::enforce::aside::set_aside_below;
 use crate::sys::SyscallError;
@@ -17,6 +18,8 @@ pub struct Look {
     pub seen: Seen,
     pub found: Unprotected,
     pub indexes: Looked,
+    /// The submodules that indexes name.
+    pub submodules: Submodules,
     /// How many files and links led to what is looked at.
     pub led: usize,
     pub followed: Followed,
@@ -32,6 +35,7 @@ impl Look {
             seen: Seen::default(),
             found: Unprotected::default(),
             indexes: Looked { left: index::MOST_READ, has_new: false, has_unseen: false },
+            submodules: Submodules::default(),
             led: 0,
             followed: Followed::default(),
             aside: BTreeSet::new(),

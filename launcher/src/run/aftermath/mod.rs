@@ -26,6 +26,7 @@ mod repository;
 mod search;
 mod sentence;
 mod state;
+mod submodules;
 mod told;
 mod worktrees;
 
@@ -153,7 +154,9 @@ impl Aftermath {
                 )),
             }
         }
-        if let Err(error) = self.write_down(look.found.below(&self.workspace), look.indexes, began) {
+        self.look_at_submodules(&mut look);
+        let found = look.found.below(&self.workspace);
+        if let Err(error) = self.write_down(found, look.submodules.all(), look.indexes, began) {
             look.outcome.failures.push(format!(
                 "cannot record which repositories there are in '{}', so later runs may not protect them: {}",
                 shown(&self.workspace),

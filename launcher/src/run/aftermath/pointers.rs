@@ -5,7 +5,7 @@ use crate::plan::namespaces::Record;
 use crate::plan::namespaces::git::shape::{common_of, is_within_git, knows, named_by};
 use crate::plan::namespaces::git_config::LONGEST;
 use crate::sys::beneath::Directory;
-use crate::sys::path::{real_for_all, says_missing, way};
+use crate::sys::path::{real_for_all, says_missing};
 use crate::sys::{SyscallError, file};
 use sbx_client::report::{Finding, FindingKind};
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ impl Aftermath {
         // Those of git's own are put aside, wherever they lead.
         for place in links.iter().filter(|place| !is_within_git(place)) {
             let path = self.workspace.join(place);
-            if look.aside.contains(&path) || !self.is_of_runs(&way(&path).real) {
+            if look.aside.contains(&path) || !self.leads_to_runs(&path) {
                 continue;
             }
             let aside = look.put_aside(&self.root, place, &path);

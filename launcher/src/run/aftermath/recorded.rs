@@ -6,12 +6,14 @@ use super::repository::Before;
 use super::state::tree_of;
 use super::told::RECORDED;
 use super::{Aftermath, Look, PART};
+use crate::plan::namespaces::record::Recorded;
 use crate::plan::namespaces::{Layout, Record};
 use crate::sys::beneath::Directory;
-use crate::sys::path::{real_for_all, says_missing};
+use crate::sys::path::says_missing;
 use crate::sys::within::is_below;
 use crate::sys::{file, process};
 use sbx_client::report::{Finding, FindingKind};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -81,13 +83,17 @@ impl Aftermath {
         };
         let (new, mut left) = (self.new_of_git(&path, &own), look.indexes.left);
         // git goes into a submodule wherever a link leads, and nobody looks at what runs keep.
+        let submodules = RefCell::new(std::mem::take(&mut look.submodules));
         let leads_away = |directory: &Path, entry: &[u8]| {
             let tree = tree_of(&path.join(directory));
-            let real = tree.map(|tree| real_for_all(&tree.join(OsStr::from_bytes(entry))));
-            real.is_some_and(|real| real.is_ok_and(|real| self.is_of_runs(&real)))
+            let submodule = tree.map(|tree| tree.join(OsStr::from_bytes(entry)));
+            let leads_away = submodule.as_deref().is_some_and(|submodule| self.leads_to_runs(submodule));
+            submodules.borrow_mut().extend(submodule);
+            leads_away
         };
         let has_new = Indexes::of(&own, new, &mut left, &leads_away)
             .find(&mut |odd| self.put_index_aside(&place.join(odd.place), &odd.entries, look));
+        look.submodules = submodules.into_inner();
         look.indexes.left = left;
         look.indexes.has_new |= has_new && self.is_known(&path);
     }
@@ -131,11 +137,12 @@ impl Aftermath {
     pub(super) fn write_down(
         &self,
         found: BTreeSet<PathBuf>,
+        submodules: &BTreeSet<PathBuf>,
         Looked { has_new, has_unseen, .. }: Looked,
         began: SystemTime,
     ) -> io::Result<()> {
         let Some(file) = &self.record.file else { return Ok(()) };
-        let is_written = self.write_record(file, found)?;
+        let is_written = self.write_record(file, found, submodules)?;
         let looked = if has_unseen { self.record.looked.unwrap_or(self.since) } else { began };
         if is_written || has_new {
             OpenOptions::new().write(true).open(file)?.set_modified(looked)?;
@@ -144,7 +151,12 @@ impl Aftermath {
     }
 
     /// Returns whether anything was written.
-    fn write_record(&self, file: &Path, found: BTreeSet<PathBuf>) -> io::Result<bool> {
+    fn write_record(
+        &self,
+        file: &Path,
+        found: BTreeSet<PathBuf>,
+        submodules: &BTreeSet<PathBuf>,
+    ) -> io::Result<bool> {
         // The workspace's own is looked for at each start.
         let own = [self.workspace.join(".git"), self.workspace.clone()];
         let found: Vec<PathBuf> = self.record.found.iter().cloned().chain(found).collect();
@@ -153,12 +165,15 @@ impl Aftermath {
         };
         let is_gone = |path: &PathBuf| path.symlink_metadata().is_err_and(|error| says_missing(&error));
         let new: Vec<&PathBuf> = found.iter().filter(is_new).collect();
-        if new.is_empty() && self.record.since.is_some() && !self.record.repositories.iter().any(is_gone) {
+        let knows_all = new.is_empty() && submodules.iter().all(|path| self.record.submodules.contains(path));
+        if knows_all && self.record.since.is_some() && !self.record.repositories.iter().any(is_gone) {
             return Ok(false);
         }
         // Another run may have written meanwhile.
-        let (since, mut all) = Record::parse(&fs::read(file).unwrap_or_default(), &self.workspace);
+        let Recorded { since, repositories: mut all, submodules: known } =
+            Record::parse(&fs::read(file).unwrap_or_default(), &self.workspace);
         let since = since.unwrap_or(self.record.began);
+        let submodules: BTreeSet<&PathBuf> = known.iter().chain(submodules).collect();
         let missing: Vec<PathBuf> = new.into_iter().filter(|path| !all.contains(path)).cloned().collect();
         all.extend(missing);
         all.retain(|path| !is_gone(path));
@@ -173,7 +188,7 @@ impl Aftermath {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let directory = Directory::open(directory).map_err(|failed| failed.cause)?;
         let name = file.file_name().unwrap_or_default();
-        let written = file::replace(directory.as_fd(), name, &Record::text(since, &all), 0o600);
+        let written = file::replace(directory.as_fd(), name, &Record::text(since, &all, submodules), 0o600);
         written.map(|()| true).map_err(|failed| failed.cause)
     }
 }

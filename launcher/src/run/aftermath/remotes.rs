@@ -11,7 +11,7 @@ use crate::plan::namespaces::git_config::{LONGEST, parse, read};
 use crate::supervise::handlers::git_config::sift::{address_here, path_in, plain_path};
 use crate::sys::beneath::Directory;
 use crate::sys::file;
-use crate::sys::path::{Way, way};
+use crate::sys::path::{Way, real_for_all, way};
 use crate::sys::within::{is_below, is_within};
 use sbx_client::report::{Finding, FindingKind};
 use std::cell::RefCell;
@@ -74,6 +74,19 @@ impl Aftermath {
     /// Whether a path is where `sbx` keeps what lasts, or a cache. Commands write there, and nobody looks.
     pub(super) fn is_of_runs(&self, path: &Path) -> bool {
         self.runs().iter().any(|runs| is_within(path, runs))
+    }
+
+    /// Whether a path leads there. Links of /proc lead each process elsewhere: a directory behind one may be any.
+    pub(super) fn leads_to_runs(&self, path: &Path) -> bool {
+        match real_for_all(path) {
+            Ok(real) => self.is_of_runs(&real),
+            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => match path.metadata() {
+                Ok(found) => found.is_dir(),
+                Err(error) => error.raw_os_error() != Some(libc::ELOOP),
+            },
+            // What is missing may be made.
+            Err(_) => self.is_of_runs(&way(path).real),
+        }
     }
 
     /// Where runs write.

@@ -153,7 +153,7 @@ impl<F: FnMut(&Path)> Search<'_, F> {
                 let listed = at.each_entry_at(0, &mut buffer, |name, entry, next| {
                     found.note(place, name, entry);
                     let is_new = || at.has_changed(name, self.since);
-                    if entry == Entry::Link && is_new() && may_lead_out(at, place, name) {
+                    if entry == Entry::Link && is_new() && self.may_lead_out(at, place, name) {
                         leading_out.push(place.join(name));
                     }
                     // Added with the `.git`.
@@ -216,6 +216,12 @@ impl<F: FnMut(&Path)> Search<'_, F> {
         above.has_changed(name, self.since)
     }
 
+    /// Whether a link leads out of the directory that the search began in: by its words, or by another link.
+    fn may_lead_out(&self, at: &Directory, place: &Path, name: &OsStr) -> bool {
+        let is_above = |target: OsString| joined_below(place, Path::new(&target)).is_none();
+        file::read_link(at.as_fd(), name).is_ok_and(is_above) || self.root.leads_out(&place.join(name))
+    }
+
     fn closed(&mut self, place: &Path) {
         let own = self.root.place(place);
         if !own.is_ok_and(|own| self.is_changed(&own, OsStr::new(""))) {
@@ -267,13 +273,6 @@ impl<F: FnMut(&Path)> Search<'_, F> {
         self.buffer = buffer;
         listed.ok().map(|()| Level { names, next: rest })
     }
-}
-
-/// Whether a link goes to an absolute path, or above the directory that the search began in. Others lead out by links
-/// that do.
-fn may_lead_out(at: &Directory, place: &Path, name: &OsStr) -> bool {
-    let leads_out = |target: OsString| joined_below(place, Path::new(&target)).is_none();
-    file::read_link(at.as_fd(), name).is_ok_and(leads_out)
 }
 
 /// Whether a place is where git keeps the repositories of submodules, or one of them: in a directory of git's, whatever

@@ -209,6 +209,9 @@ fn no_submodule_is_in_the_home_of_a_run() {
                 format!("mkdir in; ID=$(git rev-parse HEAD); {gitlink}"),
                 format!("{planted}; rmdir in; ln -s $H/e in"),
             ],
+            // Over a link of /proc, which leads each process elsewhere.
+            vec![format!("{planted}; ln -s /proc/self/root$H/e in; {gitlink}")],
+            vec![format!("{planted}; ln -s /proc/self/cwd/../../../../../../../..$H/e in; {gitlink}")],
         ] {
             let said: String = scripts.iter().map(|script| shell(world, &[], script).run().err()).collect();
             assert!(said.contains("index.sbx-aside") && !looks(), "{said}");
@@ -294,6 +297,17 @@ fn no_link_leads_into_the_home_of_a_run() {
         // The control.
         plain(world, "mv in/vendor.sbx-aside in/vendor");
         assert!(looked_at(world, "in/vendor"), "{said}");
+        // A link that stays is on the way, old or new.
+        let script = "H=$(awk -v at=$HOME '$5 == at { home = $4 } END { print home }' /proc/self/mountinfo); \
+                      test -e top || ln -s / top; ln -s top$H/sub through; ln -s /dev/stdout stream";
+        for _ in 0..2 {
+            let said = shell(world, &[], script).run().success().err();
+            assert!(world.path("top").exists() && world.path("stream").is_symlink(), "{said}");
+            assert!(!world.path("through").is_symlink() && said.contains("'through.sbx-aside'"), "{said}");
+            plain(world, "mv through.sbx-aside through; rm stream");
+            assert!(looked_at(world, "through"), "{said}");
+            plain(world, "rm through");
+        }
     });
 }
 

@@ -222,6 +222,17 @@ fn the_removal_of_a_repository_below_says_what_can_be_done() {
         assert!(dep.join(".git/config").exists());
         plain(world, &format!("rm -rf {}", dep.display()));
         shell(world, &[], "rm -rf build").run().success().silent();
+        // It is more than one of its worktrees or submodules.
+        let more = "git init -q dep; cd dep; git commit -q --allow-empty -m x; git worktree add -q ../tree; \
+                    git init -q ../up; git -C ../up commit -q --allow-empty -m x; \
+                    git -c protocol.file.allow=always submodule --quiet add ../up sub; git commit -qm sub";
+        plain(world, more);
+        shell(world, &["-q"], "true").run().success();
+        for script in ["worktree remove ../tree", "submodule --quiet deinit -f sub"] {
+            let out = shell(world, &[], &format!("git -C dep {script} || true")).run().success();
+            let out = out.says("run this command outside");
+            assert!(!out.err().contains("rm -rf"), "{script}: {out}");
+        }
         // What the workspace's own repository executes is changed by hand.
         shell(world, &[], "rm -r .git/hooks").run().failed().says("run this command outside");
     });

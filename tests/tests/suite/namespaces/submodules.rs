@@ -3,6 +3,7 @@
 
 use super::aftermath::{FSMONITOR, looked_at, planted};
 use super::git::{in_repositories, plain};
+use super::pointers::executes;
 use super::shell;
 use sbx_tests::World;
 
@@ -87,5 +88,43 @@ fn without_namespaces_the_configuration_of_a_submodule_is_put_back() {
         let out = shell(world, &["--namespaces", "none"], honest).run().success();
         assert!(!out.err().contains("aside"), "{out}");
         plain(world, "test $(git -C third/lib config user.name) = Somebody");
+    });
+}
+
+/// git goes into what an index names, whether a configuration speaks of it or not. In a short run no search gets there.
+#[test]
+fn a_repository_where_an_index_names_a_submodule_is_looked_at_however_deep_it_is() {
+    in_repositories(|world| {
+        plain(
+            world,
+            "mkdir -p $(seq -f wide/%g/a/b 300); echo > wide/7/a/b/f; git add .; git commit -qm wide",
+        );
+        shell(world, &["-q"], "true").run().success();
+        let at = "wide/299/a/b/s";
+        let name = format!("git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),{at}");
+        let make =
+            format!("git init -q {at}; git -C {at} commit -q --allow-empty -m x; GIT={at}/.git; {FSMONITOR}");
+        // Another index has one, and a later run what the first one has named.
+        let outer = format!(
+            "git init -q {at}; git -C {at} commit -q --allow-empty -m x; I=$(git -C {at} rev-parse HEAD); \
+             git -C {at} update-index --add --cacheinfo 160000,$I,t"
+        );
+        let inner = format!(
+            "git init -q {at}/t; git -C {at}/t commit -q --allow-empty -m x; GIT={at}/t/.git; {FSMONITOR}"
+        );
+        for (scripts, at) in [
+            (vec![format!("{name}; {make}")], at.to_string()),
+            (vec![format!("mkdir {at}; {name}"), "true".into(), make], at.to_string()),
+            (vec![format!("{name}; {outer}"), inner], format!("{at}/t")),
+        ] {
+            let run = |script: &String| shell(world, &[], &planted(world, script)).run().success().err();
+            let said: String = scripts.iter().map(run).collect();
+            let runs = || executes(world, "git status");
+            assert!(said.contains("config.sbx-aside") && !runs(), "{said}");
+            // The control.
+            plain(world, &format!("mv {at}/.git/config.sbx-aside {at}/.git/config"));
+            assert!(runs(), "{said}");
+            plain(world, "git reset -q --hard; rm -rf wide/299/a/b/s");
+        }
     });
 }

@@ -94,6 +94,8 @@ fn is_switch(setting: &Setting) -> bool {
         Some((b"diff", None, name)) => matches!(name, b"algorithm" | b"renames"),
         Some((b"merge", None, b"conflictstyle") | (b"rerere", None, b"enabled")) => true,
         Some((b"color", None, b"ui") | (b"init", None, b"defaultbranch") | (b"advice", None, _)) => true,
+        // Git LFS writes its version before it does anything.
+        Some((b"lfs", None, b"repositoryformatversion")) => true,
         _ => false,
     }
 }
@@ -189,6 +191,7 @@ mod tests {
             "[branch \"topic\"]\n\tremote = origin\n\trebase = merges\n",
             "[user]\n\tname = Some Body (é)\n\temail = some@example.org\n[pull]\n\tff = only\n",
             "[core]\n\tautocrlf = input\n[advice]\n\tdetachedHead = false\n[color]\n\tui = always\n",
+            "[lfs]\n\trepositoryformatversion = 0\n",
             "# a comment\n; [core] fsmonitor = x \\\n\n",
         ] {
             assert_eq!(with(more), Ok(()), "{more}");
