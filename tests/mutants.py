@@ -615,6 +615,8 @@ MUTANTS = [
      ["namespaces::astray::no_link_leads_into_the_home_of_a_run"]),
     ("submodule-over-proc", "launcher/src/run/aftermath/remotes.rs", "Ok(found) => found.is_dir(),", "Ok(_) => false,",
      ["namespaces::astray::no_submodule_is_in_the_home_of_a_run"]),
+    ("passwords-of-others", "launcher/src/explain/hint/files.rs", "!self.leads_out && is_of_other_machines",
+     "false && is_of_other_machines", ["explainer::hidden::passwords_of_other_machines_are_missed_where_those_can_be_reached"]),
     ("removal-of-a-part", "launcher/src/explain/hint/files.rs", "if is_of_other ||", "if false && is_of_other ||",
      ["namespaces::hidden_repositories::the_removal_of_a_repository_below_says_what_can_be_done"]),
     ("submodule-of-an-index", "launcher/src/run/aftermath/mod.rs",

@@ -65,14 +65,15 @@ impl Findings {
     }
 
     /// Whether it adds nothing to what has been said of the process: the same reason, or one of several that it may
-    /// have done without.
+    /// have done without. So it does where a program looks for passwords of machines that it cannot reach.
     pub fn adds_nothing(&self, judge: &Judge) -> bool {
         let process = self.told.caller.process;
         let known = |path: Option<&Path>, reason: &Reason| {
             judge.violations.has_reason(path.map(|path| path.as_os_str().as_bytes()), reason, process)
         };
         let explainer = &judge.explainer;
-        (self.is_weak && judge.violations.has_observed(process))
+        let is_useless = || self.path.as_ref().is_some_and(|(path, _)| explainer.is_useless(path));
+        (self.is_weak && (judge.violations.has_observed(process) || is_useless()))
             || self
                 .path
                 .as_ref()

@@ -2,7 +2,7 @@
 
 use crate::explain::decode::Access;
 use crate::explain::hint::{CHANGES, Explainer, Hint, Reason, Rule, place};
-use crate::explain::sensitive::{secrets_at, service_at};
+use crate::explain::sensitive::{is_of_other_machines, secrets_at, service_at};
 use crate::plan::commands::{Obstacle, Place};
 use crate::sys::path::{self, is_of_process};
 use crate::sys::within::{is_below, is_within};
@@ -12,6 +12,11 @@ impl Explainer {
     /// Whether a list knows a secret at a path, or around it.
     pub fn knows_secret(&self, path: &Path) -> bool {
         secrets_at(path, self.home.as_deref()).is_some()
+    }
+
+    /// Whether a file is of use with other machines only, and the run reaches none.
+    pub fn is_useless(&self, path: &Path) -> bool {
+        !self.leads_out && is_of_other_machines(path, self.home.as_deref())
     }
 
     /// Why a path was refused and what would allow it.

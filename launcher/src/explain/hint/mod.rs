@@ -55,6 +55,8 @@ use topic::Topic;
 pub struct Explainer {
     profile: Text,
     network: NetworkMode,
+    /// Whether the run reaches other machines.
+    leads_out: bool,
     /// Why the run has no loopback of its own, though its profile asks for one.
     lacks: Option<String>,
     /// Hosts that the profile denies.
@@ -101,6 +103,7 @@ impl Explainer {
         Explainer {
             profile: plan.profile.name.clone(),
             network: plan.network.mode,
+            leads_out: plan.network.leads_out(),
             lacks: plan.network.lacks.clone(),
             denied_hosts: denied_hosts(plan),
             proxy: plan.network.proxy().cloned(),
@@ -134,6 +137,7 @@ impl Explainer {
         Explainer {
             profile: profile.into(),
             network,
+            leads_out: true,
             lacks: None,
             denied_hosts: HostRules::default(),
             proxy: None,

@@ -22,7 +22,7 @@ use look::{EXECUTED, Found, Look, OtherName};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use table::{HOME_LATER, HOME_SECRETS, LATER, LATER_NAMES, Place, SECRET_NAMES, SECRETS};
+use table::{HOME_LATER, HOME_SECRETS, LATER, LATER_NAMES, OF_OTHER_MACHINES, Place, SECRET_NAMES, SECRETS};
 
 /// What a rule lets be done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,15 +100,21 @@ impl Touched {
 
 /// What secrets a list knows at a path, or around it, where this is the user's home directory.
 pub fn secrets_at(path: &Path, home: Option<&Path>) -> Option<&'static str> {
-    let at_home = home.and_then(|home| path.strip_prefix(home).ok());
-    let listed = |places: &[Place], path: &Path| {
-        places.iter().find(|(place, _)| path.starts_with(place)).map(|(_, what)| *what)
-    };
-    let known = match at_home {
-        Some(below) => listed(HOME_SECRETS, below),
+    let known = match home.and_then(|home| path.strip_prefix(home).ok()) {
+        Some(below) => listed(OF_OTHER_MACHINES, below).or_else(|| listed(HOME_SECRETS, below)),
         None => listed(SECRETS, path),
     };
     known.or_else(|| is_secret_by_name(path).then_some("a secret, as its name says"))
+}
+
+/// Whether what is at a path in the home directory opens something on other machines only.
+pub fn is_of_other_machines(path: &Path, home: Option<&Path>) -> bool {
+    let below = home.and_then(|home| path.strip_prefix(home).ok());
+    below.is_some_and(|below| listed(OF_OTHER_MACHINES, below).is_some())
+}
+
+fn listed(places: &[Place], path: &Path) -> Option<&'static str> {
+    places.iter().find(|(place, _)| path.starts_with(place)).map(|(_, what)| *what)
 }
 
 /// What listens at a UNIX socket, where that does what the user may do, or more.
@@ -186,7 +192,7 @@ impl Sensitive {
         later.extend(below_home(HOME_LATER));
         later.extend(absolute(LATER));
         later.extend(commands.chain(git));
-        let secrets = [below_home(HOME_SECRETS), absolute(SECRETS)].concat();
+        let secrets = [below_home(OF_OTHER_MACHINES), below_home(HOME_SECRETS), absolute(SECRETS)].concat();
         let secret_names = SECRET_NAMES.iter().map(|name| Pattern::fixed(name)).collect();
         // What is protected by its name in a workspace, or a home, is so in the next one.
         let named = paths.protect.iter().filter(|entry| entry.path.base.is_some());

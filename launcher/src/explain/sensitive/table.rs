@@ -4,10 +4,29 @@
 pub type Place = (&'static str, &'static str);
 
 /// Secrets below the home directory. Whatever else begins with a dot there is closed as well, unless a built-in
-/// profile opens it: this list only says it better.
+/// profile opens it: these lists only say it better.
 pub const HOME_SECRETS: &[Place] = &[
-    (".ssh", "keys and hosts of ssh"),
     (".gnupg", "keys of GnuPG"),
+    (".pgpass", "passwords of databases"),
+    (".my.cnf", "passwords of databases"),
+    (".password-store", "passwords"),
+    (".local/share/keyrings", "passwords"),
+    (".local/share/kwalletd", "passwords"),
+    (".mozilla", "passwords and sessions of a browser"),
+    (".config/google-chrome", "passwords and sessions of a browser"),
+    (".config/chromium", "passwords and sessions of a browser"),
+    (".thunderbird", "letters and passwords"),
+    ("Maildir", "letters"),
+    ("Mail", "letters"),
+    ("mbox", "letters"),
+    ("snap", "settings of programs, with the passwords and sessions of browsers"),
+    (".bash_history", "what was typed into a shell"),
+    (".zsh_history", "what was typed into a shell"),
+];
+
+/// Those of them that open something on other machines.
+pub const OF_OTHER_MACHINES: &[Place] = &[
+    (".ssh", "keys and hosts of ssh"),
     (".aws", "keys of a cloud"),
     (".azure", "keys of a cloud"),
     (".config/gcloud", "keys of a cloud"),
@@ -26,21 +45,6 @@ pub const HOME_SECRETS: &[Place] = &[
     (".cargo/credentials.toml", "tokens of a registry"),
     (".gem/credentials", "tokens of a registry"),
     (".m2/settings.xml", "passwords of a registry"),
-    (".pgpass", "passwords of databases"),
-    (".my.cnf", "passwords of databases"),
-    (".password-store", "passwords"),
-    (".local/share/keyrings", "passwords"),
-    (".local/share/kwalletd", "passwords"),
-    (".mozilla", "passwords and sessions of a browser"),
-    (".config/google-chrome", "passwords and sessions of a browser"),
-    (".config/chromium", "passwords and sessions of a browser"),
-    (".thunderbird", "letters and passwords"),
-    ("Maildir", "letters"),
-    ("Mail", "letters"),
-    ("mbox", "letters"),
-    ("snap", "settings of programs, with the passwords and sessions of browsers"),
-    (".bash_history", "what was typed into a shell"),
-    (".zsh_history", "what was typed into a shell"),
     (".cache/huggingface/token", "tokens of a service"),
     (".terraform.d", "tokens of a service"),
     (".vault-token", "tokens of a service"),

@@ -214,7 +214,7 @@ impl Refusals {
     fn say_of(&mut self, judge: &mut Judge, chosen: impl Fn(Instant, &Findings) -> bool) {
         let chosen = self.held.extract_if(.., |(due, _, findings)| chosen(*due, findings));
         for (_, call, findings) in chosen.collect::<Vec<_>>() {
-            if !(findings.is_weak && judge.violations.has_observed(findings.told.caller.process)) {
+            if !(findings.is_weak && findings.adds_nothing(judge)) {
                 self.paths.say(findings, &call, judge);
             }
         }

@@ -69,3 +69,27 @@ fn what_is_out_of_sight_is_named_by_the_words_of_a_command_that_fails() {
         one(&said, &["written to the run's own home"]);
     });
 }
+
+/// What a program looks for on its own and finds nowhere is not why it fails, where no other machine can be reached.
+#[test]
+fn passwords_of_other_machines_are_missed_where_those_can_be_reached() {
+    need!("perl");
+    promise!(namespaces);
+    in_worlds(|world| {
+        let look = "perl -e 'exit !-e $ENV{HOME} . shift'";
+        for (name, is_of_others) in [(".netrc", true), (".aws/credentials", true), (".pgpass", false)] {
+            world.write_at_home(name, "x\n");
+            let line = format!("{look} /{name}");
+            let path = world.home.join(name).display().to_string();
+            let said = lines(world, &[], &line);
+            if is_of_others {
+                none(&said)
+            } else {
+                one(&said, &["out of sight", &path])
+            }
+            // The twins: they can be, or the file is named.
+            one(&lines(world, &["--net", "host"], &line), &["out of sight", &path]);
+            one(&lines(world, &[], &format!("cat {path}")), &["out of sight", &path]);
+        }
+    });
+}
