@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use sbx_tests::stage::{Removed, give};
 use sbx_tests::world::SECRET;
-use sbx_tests::{Cmd, World, as_users, kernel, promise, skip};
+use sbx_tests::{Cmd, World, as_users, in_worlds, kernel, promise, skip};
 
 use crate::namespaces::with_namespaces;
 
@@ -25,7 +25,8 @@ fn own(world: &World, name: &str) {
 fn stores_copies_and_what_earlier_runs_made() {
     with_namespaces(|user| {
         let world = World::new(user);
-        for name in [".npm/mine", ".cargo/registry/src/x/mine", ".gitconfig", "data/pip/mine", "dots/npmrc"] {
+        for name in [".konan/mine", ".cargo/registry/src/x/mine", ".gitconfig", "data/pip/mine", "dots/npmrc"]
+        {
             own(&world, name);
         }
         world.write(world.home.join("dots/npmrc"), "registry=https://theirs.example/\n");
@@ -33,12 +34,12 @@ fn stores_copies_and_what_earlier_runs_made() {
         symlink(world.home.join("data/pip"), world.home.join(".cache/pip")).unwrap();
         let _ = fs::remove_file(world.home.join(".npmrc"));
         symlink(world.home.join("dots/npmrc"), world.home.join(".npmrc")).unwrap();
-        let plant = "mkdir ~/.foo; echo theirs | tee ~/.bashrc ~/.foo/x ~/.npm/planted";
+        let plant = "mkdir ~/.foo; echo theirs | tee ~/.bashrc ~/.foo/x ~/.konan/planted";
         sh(&world, &[], plant).run().success();
         for (denied, read) in [
-            (&["~/.npm"][..], ".npm/mine"),
-            (&["~/.npm/mine"], ".npm/mine"),
-            (&["~/.npm/planted"], ".npm/planted"),
+            (&["~/.konan"][..], ".konan/mine"),
+            (&["~/.konan/mine"], ".konan/mine"),
+            (&["~/.konan/planted"], ".konan/planted"),
             (&["~/.cargo"], ".cargo/registry/src/x/mine"),
             (&["~/.cargo/registry", "~/.cargo/registry/src/x"], ".cargo/registry/src/x/mine"),
             (&["~/.gitconfig"], ".gitconfig"),
@@ -59,7 +60,7 @@ fn stores_copies_and_what_earlier_runs_made() {
             assert!(!out.out().contains("theirs"), "{denied:?}: {out}");
             // Not by another name either.
             let moved = format!(
-                "cd ~ && mv {read} ~/new; mv ~/.npm ~/.cargo ~/.cache ~/.foo ~/n; cat ~/new ~/n/*/*",
+                "cd ~ && mv {read} ~/new; mv ~/.konan ~/.cargo ~/.cache ~/.foo ~/n; cat ~/new ~/n/*/*",
                 read = &read[4..]
             );
             assert!(!sh(&world, &flags, &moved).run().out().contains("theirs"), "{denied:?}");
@@ -71,19 +72,19 @@ fn stores_copies_and_what_earlier_runs_made() {
 fn what_is_not_there_cannot_be_made() {
     with_namespaces(|user| {
         let world = World::new(user);
-        own(&world, ".npm/mine");
-        let make = "mkdir -p ~/.new/deep ~/.npm/new /tmp/new; echo x > ~/.new/deep/x; echo x > ~/.npm/x; echo x > /tmp/new/x; cat ~/.new/deep/x ~/.npm/x /tmp/new/x";
+        own(&world, ".konan/mine");
+        let make = "mkdir -p ~/.new/deep ~/.konan/new /tmp/new; echo x > ~/.new/deep/x; echo x > ~/.konan/x; echo x > /tmp/new/x; cat ~/.new/deep/x ~/.konan/x /tmp/new/x";
         assert_eq!(sh(&world, &["--home", "temporary"], make).run().out().matches('x').count(), 2);
-        let flags = ["--deny", "~/.new", "--deny", "~/.npm", "--deny", "/tmp/new"];
+        let flags = ["--deny", "~/.new", "--deny", "~/.konan", "--deny", "/tmp/new"];
         for more in [&[][..], &["--home", "temporary"], &["-p", "no-exec"], &["-p", "read-only"]] {
             let flags = [&flags[..], more].concat();
             let out = sh(&world, &flags, make).run().failed();
             assert_eq!(out.out(), "", "{more:?}");
         }
         // Without the flags, it is as if they had never been given.
-        let out = sh(&world, &[], "ls -A ~ | grep new; ls ~/.npm; cat ~/.npm/mine").run().success();
+        let out = sh(&world, &[], "ls -A ~ | grep new; ls ~/.konan; cat ~/.konan/mine").run().success();
         assert_eq!(out.out(), "mine\n[user]\n\tname = theirs\n");
-        assert!(fs::read_dir(world.home.join(".npm")).unwrap().count() == 1);
+        assert!(fs::read_dir(world.home.join(".konan")).unwrap().count() == 1);
     });
 }
 
@@ -151,5 +152,27 @@ fn a_home_below_a_directory_of_the_system_is_closed_as_well() {
             }
         }
         cat(&["--ro", key.to_str().unwrap()], &key).success().prints(SECRET);
+    });
+}
+
+/// Tools keep credentials beside their packages.
+#[test]
+fn no_store_brings_the_credentials_beside_it() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        for (secret, package) in [
+            (".npm/_logs/debug-0.log", ".npm/_cacache/package"),
+            (".local/share/gem/credentials", ".local/share/gem/ruby/package"),
+            (".cache/deno/deno_history.txt", ".cache/deno/npm/package"),
+        ] {
+            world.write_at_home(secret, "token\n");
+            world.write_at_home(package, "package\n");
+            for profile in ["workspace", "read-only", "no-exec"] {
+                let [package, secret] =
+                    [package, secret].map(|name| world.home.join(name).display().to_string());
+                let out = world.run(profile, ["cat", &package, &secret]).run();
+                assert_eq!(out.out(), "package\n", "{secret} under {profile}: {out}");
+            }
+        }
     });
 }

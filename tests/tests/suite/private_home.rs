@@ -72,7 +72,7 @@ fn a_home_lasts_for_one_workspace_and_profile() {
 fn stores_are_read_and_never_changed() {
     with_namespaces(|user| {
         let world = World::new(user);
-        for store in [".cargo/registry", ".npm", ".cache/pip", "go/pkg/mod", ".m2/repository"] {
+        for store in [".cargo/registry", ".konan", ".cache/pip", "go/pkg/mod", ".m2/repository"] {
             for name in ["deep/one", "two", "three"] {
                 world.write_at_home(&format!("{store}/{name}"), "theirs\n");
             }
@@ -101,7 +101,7 @@ fn stores_are_read_and_never_changed() {
 fn nothing_of_an_overlay_is_there_but_its_stores() {
     with_namespaces(|user| {
         let world = World::new(user);
-        for name in [".npm/one", ".cache/pip/two", ".cargo/registry/three", ".secret"] {
+        for name in [".konan/one", ".cache/pip/two", ".cargo/registry/three", ".secret"] {
             world.write_at_home(name, "theirs\n");
         }
         world.write_at_home("elsewhere/four", "theirs\n");
@@ -112,11 +112,11 @@ fn nothing_of_an_overlay_is_there_but_its_stores() {
         let seen = sh(&world, &[], look).run().success().out();
         let home = world.home.strip_prefix("/").unwrap().parent().unwrap();
         assert!(!seen.contains(".secret") && !seen.contains(home.to_str().unwrap()), "{seen}");
-        for part in ["/.cache/pip", "/.cargo/registry", "/.npm"] {
+        for part in ["/.cache/pip", "/.cargo/registry", "/.konan"] {
             assert!(seen.lines().any(|line| line == part), "{seen}");
         }
         let change =
-            "for s in .npm .cache/pip .cargo/registry go/pkg/mod; do echo x > ~/$s/new || exit; done";
+            "for s in .konan .cache/pip .cargo/registry go/pkg/mod; do echo x > ~/$s/new || exit; done";
         sh(&world, &[], change).run().success();
         let marks = || {
             let find = ["-c", "find .local/state/sbx/homes -path '*/work/work/incompat*'"];
@@ -127,7 +127,7 @@ fn nothing_of_an_overlay_is_there_but_its_stores() {
         killed.wait_for("ready");
         killed.kill();
         sh(&world, &[], change).run().success();
-        assert!(!world.home.join(".npm/new").exists() && !world.home.join("elsewhere/new").exists());
+        assert!(!world.home.join(".konan/new").exists() && !world.home.join("elsewhere/new").exists());
     });
 }
 
@@ -176,16 +176,16 @@ fn stage_of(directory: &Path) -> String {
 fn runs_at_once_do_not_share_layers() {
     with_namespaces(|user| {
         let world = World::new(user);
-        world.write_at_home(".npm/package", "theirs\n");
-        let waits = "echo mine > ~/.npm/package; echo ready; while [ ! -e go ]; do sleep 0.02; done; cat ~/.npm/package";
+        world.write_at_home(".konan/package", "theirs\n");
+        let waits = "echo mine > ~/.konan/package; echo ready; while [ ! -e go ]; do sleep 0.02; done; cat ~/.konan/package";
         let first = sh(&world, &[], waits).start();
         first.wait_for("ready");
-        let script = "cat ~/.npm/package; echo other > ~/.npm/package; cat ~/.npm/package";
+        let script = "cat ~/.konan/package; echo other > ~/.konan/package; cat ~/.konan/package";
         assert_eq!(sh(&world, &[], script).run().success().out(), "theirs\nother\n");
         world.write("go", "");
         assert_eq!(first.wait().success().out(), "ready\nmine\n");
-        assert_eq!(sh(&world, &[], "cat ~/.npm/package").run().success().out(), "mine\n");
-        assert_eq!(read(&world, ".npm/package"), "theirs\n");
+        assert_eq!(sh(&world, &[], "cat ~/.konan/package").run().success().out(), "mine\n");
+        assert_eq!(read(&world, ".konan/package"), "theirs\n");
     });
 }
 
@@ -277,13 +277,13 @@ fn a_store_is_not_read_over_a_link_of_a_command() {
     with_namespaces(|user| {
         let world = World::new(user);
         world.write_at_home(".ssh/id_rsa", "secret\n");
-        symlink(world.path("store"), world.home.join(".npm")).unwrap();
+        symlink(world.path("store"), world.home.join(".konan")).unwrap();
         world.make_dir(&world.path("store"));
         world.write(world.path("store/package"), "mine\n");
-        assert_eq!(sh(&world, &[], "cat ~/.npm/package").run().success().out(), "mine\n");
+        assert_eq!(sh(&world, &[], "cat ~/.konan/package").run().success().out(), "mine\n");
         fs::remove_dir_all(world.path("store")).unwrap();
         symlink(world.home.join(".ssh"), world.path("store")).unwrap();
-        let out = sh(&world, &[], "cat ~/.npm/id_rsa").run().failed();
+        let out = sh(&world, &[], "cat ~/.konan/id_rsa").run().failed();
         assert!(!out.out().contains("secret"), "{out}");
     });
 }
@@ -347,20 +347,20 @@ fn what_was_written_is_told_on_request() {
     need!("python3");
     with_namespaces(|user| {
         let world = World::new(user);
-        world.write_at_home(".npm/package", "theirs\n");
-        let script = "mkdir -p ~/.a/b/c && echo x > ~/.a/b/c/d && echo y > ~/.npm/new";
+        world.write_at_home(".konan/package", "theirs\n");
+        let script = "mkdir -p ~/.a/b/c && echo x > ~/.a/b/c/d && echo y > ~/.konan/new";
         world.sbx(["run", "--", "sh", "-c", script]).run().success().silent();
         let said = world.sbx(["run", "-v", "--", "sh", "-c", script]).run().success();
         let said = said
             .says("a home of its own")
-            .says("written to the run's own home, and not to yours: '.a/b', '.npm'");
+            .says("written to the run's own home, and not to yours: '.a/b', '.konan'");
         drop(said);
         let report = world.path("report.json");
         let report_flag = report.to_str().unwrap().to_string();
         sh(&world, &["--report", &report_flag], script).run().success();
         let query = "import json,sys; h=json.load(open(sys.argv[1]))['home']; print(h['written'], h['lasts'], h['stores_read_only'])";
         let told = Cmd::new("python3").args(["-c", query]).arg(&report).run().success().out();
-        assert_eq!(told, "['.a/b', '.npm'] True None\n");
+        assert_eq!(told, "['.a/b', '.konan'] True None\n");
         // Nothing is written, nothing is said.
         let quiet = world.sbx(["run", "-v", "--", "true"]).run().success();
         assert!(!quiet.err().contains("written to"), "{quiet}");
@@ -372,7 +372,7 @@ fn why_knows_the_home() {
     with_namespaces(|user| {
         let world = World::new(user);
         world.write_at_home("letter", "own\n");
-        world.write_at_home(".npm/package", "theirs\n");
+        world.write_at_home(".konan/package", "theirs\n");
         let why = |path: &str, flags: &[&str]| {
             let out = world.sbx(["why"]).args(flags).args(["--path", &home(&world, path)]).run();
             format!("{} {}", out.code.unwrap(), out.out())
@@ -384,7 +384,7 @@ fn why_knows_the_home() {
         );
         let closed = why("letter", &["--home", "closed"]);
         assert!(closed.starts_with("1 ") && closed.contains("no rule"), "{closed}");
-        let store = why(".npm/package", &[]);
+        let store = why(".konan/package", &[]);
         assert!(store.starts_with("0 ") && store.contains("stays in a home of its own"), "{store}");
         let new = why(".new", &[]);
         assert!(new.starts_with("0 ") && new.contains("a home of its own"), "{new}");

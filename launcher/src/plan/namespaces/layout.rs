@@ -218,7 +218,7 @@ impl Layout {
 
     /// Whether something is at a path for the time of the run only, so that nothing can be made there.
     pub fn stands_in(&self, path: &Path) -> bool {
-        self.placeholders.iter().any(|placeholder| placeholder.path == path)
+        self.placeholders.iter().any(|placeholder| is_same(&placeholder.path, path))
     }
 
     /// Whether a path is denied.

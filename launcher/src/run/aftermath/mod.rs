@@ -36,6 +36,7 @@ use crate::plan::namespaces::placeholder::Watched;
 use crate::plan::namespaces::{CONFIG, Layout, Record, Repository};
 use crate::sys::beneath::{Directory, from_root};
 use crate::sys::path::is_there;
+use crate::sys::within::is_same;
 use crate::sys::{SyscallError, plain, process, timer};
 use crate::text::shown;
 use look::Look;
@@ -331,7 +332,7 @@ impl Aftermath {
 
     fn times(&self, path: &Path) -> Times {
         let began = self.record.began;
-        let is_recorded = self.record.repositories.iter().any(|known| known == path);
+        let is_recorded = self.record.repositories.iter().any(|known| is_same(known, path));
         let unrecorded = self.record.since.filter(|_| !is_recorded && !self.known.contains_key(path));
         Times { began, since: unrecorded.unwrap_or(self.since).min(self.since) }
     }

@@ -10,7 +10,7 @@ use crate::plan::namespaces::record::Recorded;
 use crate::plan::namespaces::{Layout, Record};
 use crate::sys::beneath::Directory;
 use crate::sys::path::says_missing;
-use crate::sys::within::is_below;
+use crate::sys::within::{is_below, is_same};
 use crate::sys::{file, process};
 use sbx_client::report::{Finding, FindingKind};
 use std::cell::RefCell;
@@ -129,7 +129,7 @@ impl Aftermath {
     pub(super) fn is_known(&self, path: &Path) -> bool {
         let is_own =
             path == self.workspace || path.strip_prefix(&self.workspace).is_ok_and(|path| path == ".git");
-        is_own || self.recorded().any(|known| known == path)
+        is_own || self.recorded().any(|known| is_same(known, path))
     }
 
     /// Adds what is new to the record, and takes out what is gone. Nothing is written where nothing changes. The file's
