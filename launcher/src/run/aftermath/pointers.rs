@@ -6,7 +6,6 @@ use crate::plan::namespaces::git::shape::{common_of, is_within_git, knows, named
 use crate::plan::namespaces::git_config::LONGEST;
 use crate::sys::beneath::Directory;
 use crate::sys::path::{real_for_all, says_missing};
-use crate::sys::within::is_within;
 use crate::sys::{SyscallError, file};
 use sbx_client::report::{Finding, FindingKind};
 use std::collections::BTreeMap;
@@ -38,11 +37,7 @@ impl Aftermath {
         // Those of git's own are put aside, wherever they lead.
         for place in links.iter().filter(|place| !is_within_git(place)) {
             let path = self.workspace.join(place);
-            // The kernel makes those of /proc.
-            if look.aside.contains(&path)
-                || is_within(&path, Path::new("/proc"))
-                || !self.leads_to_runs(&path)
-            {
+            if look.aside.contains(&path) || !self.leads_to_runs(&path) {
                 continue;
             }
             let aside = look.put_aside(&self.root, place, &path);

@@ -6,6 +6,7 @@ use super::LEAST;
 use crate::plan::namespaces::git::shape::is_within_git;
 use crate::sys::beneath::{Directory, Entry, LISTING};
 use crate::sys::file;
+use crate::sys::file_system::FileSystem;
 use crate::sys::path::{joined_below, says_missing};
 use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher, RandomState};
@@ -140,6 +141,9 @@ impl<F: FnMut(&Path)> Search<'_, F> {
         self.seen += 1;
         let mut found = Found::default();
         let at = self.root.below(place);
+        if at.as_ref().is_ok_and(|at| is_of_kernel(at, place)) {
+            return None;
+        }
         let (mut without_room, mut leading_out) = (None, Vec::new());
         let before = self.others.waiting();
         let listed = match &at {
@@ -273,6 +277,12 @@ impl<F: FnMut(&Path)> Search<'_, F> {
         self.buffer = buffer;
         listed.ok().map(|()| Level { names, next: rest })
     }
+}
+
+/// Whether the kernel makes all that is in a directory, where it is mounted as usual.
+fn is_of_kernel(at: &Directory, place: &Path) -> bool {
+    let is_named = place.file_name().is_some_and(|name| name == "proc" || name == "sys");
+    is_named && FileSystem::of_open(at).is_ok_and(FileSystem::is_of_processes_or_devices)
 }
 
 /// Whether a place is where git keeps the repositories of submodules, or one of them: in a directory of git's, whatever

@@ -260,3 +260,14 @@ fn a_descriptor_that_cannot_be_looked_at_is_refused() {
         }
     });
 }
+
+/// Directories of processes come and go, whoever starts them.
+#[test]
+fn nothing_is_looked_for_where_the_kernel_makes_the_names() {
+    in_namespaces(|world| {
+        let starts = "for n in 1 2 3 4 5 6 7 8; do (sleep 0.3 &); done; sleep 0.1";
+        world.bare(["sh", "-c", starts]).run().success();
+        let out = world.sbx(["run", "--workspace", "/", "--", "sh", "-c", starts]).run().success();
+        assert!(!out.err().contains("/proc") && !out.err().contains("/sys"), "{out}");
+    });
+}
