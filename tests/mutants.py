@@ -620,6 +620,8 @@ MUTANTS = [
     ("search-of-processes", "launcher/src/run/aftermath/search.rs",
      "    is_named && FileSystem", "    false && is_named && FileSystem",
      ["namespaces::hostile::nothing_is_looked_for_where_the_kernel_makes_the_names"]),
+    ("asked-again-in-parts", "launcher/src/broker/said/tls.rs", "        rest = contents.get(length..)?;\n    }\n}",
+     "        return Some(is_skipped);\n    }\n}", ["lib:broker::said"]),
     ("removal-of-a-part", "launcher/src/explain/hint/files.rs", "if is_of_other ||", "if false && is_of_other ||",
      ["namespaces::hidden_repositories::the_removal_of_a_repository_below_says_what_can_be_done"]),
     ("submodule-of-an-index", "launcher/src/run/aftermath/mod.rs",

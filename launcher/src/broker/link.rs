@@ -23,6 +23,8 @@ use std::time::{Duration, Instant};
 /// How much waits to be sent to a program that does not read, on a connection that may not take much memory. The kernel
 /// would hold ten times of it.
 const LITTLE: u32 = 128 * 1024;
+/// How much of a server's answer is looked at for another ClientHello that it asks for.
+const LONGEST_ANSWER: usize = 1024;
 
 /// How far the connection to the host is.
 enum Way {
@@ -377,10 +379,12 @@ impl Link {
     fn look_at_answer(&mut self, poller: &mut Poller) -> Step {
         let (Way::Made(outside), Some(behind)) = (&self.way, &self.behind_hello) else { return Step::Waits };
         let peek = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        let mut answer = [0; 64];
+        let mut answer = [0; LONGEST_ANSWER];
         let asks_again = match rustix::net::recv(&outside.socket, &mut answer, peek) {
             Ok((0, _)) => Some(false),
-            Ok((count, _)) => tls::asks_again(answer.get(..count).unwrap_or_default()),
+            // No server splits its answer so much that this does not tell.
+            Ok((count, _)) => tls::asks_again(answer.get(..count).unwrap_or_default())
+                .or((count == LONGEST_ANSWER).then_some(true)),
             Err(Errno::AGAIN | Errno::INTR) => None,
             // The kernel tells it once: the flow would take what follows for an end in order.
             Err(_) => return self.broken(),

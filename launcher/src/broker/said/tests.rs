@@ -96,6 +96,16 @@ fn a_second_hello_is_found_where_the_server_asks_for_it() {
     let alert = [21, 3, 3, 0, 2, 1, 112];
     assert_eq!(tls::asks_again(&[&alert[..], &retry].concat()), Some(true));
     assert_eq!(tls::asks_again(b"HTTP/1.1 400"), Some(false));
+    // It may be split, with empty records and others in front of it and between.
+    let (message, changes) = (&retry[5..], [20, 3, 3, 0, 1, 1]);
+    for length in [1, 2, 20, 37, 38] {
+        let split: Vec<u8> =
+            message.chunks(length).flat_map(|part| [&changes[..], &record(part)].concat()).collect();
+        let split = [&[22, 3, 3, 0, 0][..], &split].concat();
+        assert_eq!(tls::asks_again(&split), Some(true), "{length}");
+        (0..40).for_each(|end| assert_eq!(tls::asks_again(&split[..end]), None, "{length}: {end}"));
+    }
+    assert_eq!(tls::asks_again(&[&record(&message[..5])[..], &record(&[3; 34])].concat()), Some(false));
     let second = record(&hello(&server_name(b"example.org")));
     let skipped = [20, 3, 3, 0, 1, 1, 23, 3, 3, 0, 3, 1, 2, 3];
     assert_eq!(tls::second_server_name(&[&skipped[..], &second].concat()), is_host("example.org"));

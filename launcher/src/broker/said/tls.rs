@@ -83,22 +83,32 @@ fn length_of(header: &[u8]) -> Result<Option<usize>, Wrong> {
 }
 
 /// Whether a server's first message asks for another ClientHello, whose server name may be another one, too
-/// (HelloRetryRequest; RFC 8446, 4.1.4). `None`: it takes more bytes.
+/// (HelloRetryRequest; RFC 8446, 4.1.4). It may be split, with other records between. `None`: it takes more bytes.
 pub fn asks_again(bytes: &[u8]) -> Option<bool> {
+    // Type and length of the message, and its version; then the random bytes.
+    const BEFORE: usize = 6;
+    let mut message: Vec<u8> = Vec::with_capacity(BEFORE + RETRY.len());
     let mut rest = bytes;
-    // An alert may be in front: it has two bytes.
-    while rest.first() == Some(&ALERT) {
-        rest = rest.get(7..)?;
-    }
-    let header = [HANDSHAKE, 3].into_iter().zip(rest).all(|(wanted, byte)| wanted == *byte);
-    // Behind the header of the record: type and length of the message, its version, random bytes.
-    let message = rest.get(5..).unwrap_or_default();
-    let is_hello = message.first().is_none_or(|kind| *kind == SERVER_HELLO);
-    let random = message.get(6..).unwrap_or_default();
-    let is_retry = random.iter().zip(RETRY).all(|(byte, wanted)| *byte == wanted);
-    match header && is_hello && is_retry {
-        true if random.len() < RETRY.len() => None,
-        is_again => Some(is_again),
+    loop {
+        let (kind, after) = rest.split_first()?;
+        let is_skipped = matches!(*kind, ALERT | CHANGE_CIPHER_SPEC);
+        if !is_skipped && *kind != HANDSHAKE || after.first().is_some_and(|version| *version != 3) {
+            return Some(false);
+        }
+        let length = usize::from(u16::from_be_bytes(*after.get(2..4)?.first_chunk()?));
+        let contents = after.get(4..)?;
+        if !is_skipped {
+            message.extend(contents.iter().take(length));
+        }
+        let is_hello = message.first().is_none_or(|kind| *kind == SERVER_HELLO);
+        let mut random = message.iter().skip(BEFORE).zip(RETRY);
+        if !is_hello || !random.all(|(byte, wanted)| *byte == wanted) {
+            return Some(false);
+        }
+        if message.len() >= BEFORE + RETRY.len() {
+            return Some(true);
+        }
+        rest = contents.get(length..)?;
     }
 }
 
