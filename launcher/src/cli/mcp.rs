@@ -6,7 +6,7 @@ use crate::cli::table::{GROUPS, Takes};
 use crate::cli::why;
 use crate::error::Refusal;
 use crate::host::Host;
-use crate::mcp::{self, Given, Settings, Start};
+use crate::mcp::{self, Given, REFUSED, Settings, Start};
 use crate::profile;
 use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, value_parser};
 use std::ffi::OsString;
@@ -20,8 +20,8 @@ Examples (a client of the protocol starts the server; the first line has one age
   sbx mcp --ask                                     you are asked for what a command was refused
 
 The tools are execute (command, cwd, timeout, input), why and read_report. None of them changes the rules: the flags \
-here do, which are those of sbx run. --timeout is also the most that a call may ask for (without it: 10m, and 2m where \
-a call asks for nothing), --max-output is 64K for each stream if it is left out.
+here do, which are those of sbx run that fit a server. --timeout is also the most that a call may ask for (without it: \
+10m, and 2m where a call asks for nothing), --max-output is 64K for each stream if it is left out.
 
 Exit status: 0 the client left; 125 sbx failed or refused to start; 128+n signal n ended the server.";
 
@@ -47,7 +47,10 @@ impl Args for McpFlags {
         let concurrent = Arg::new(CONCURRENT).long(CONCURRENT).value_name("N").help_heading(HEADING);
         let concurrent = concurrent.default_value("4").value_parser(value_parser!(u8).range(1..=32));
         let concurrent = concurrent.help("How many commands run at a time; others wait");
-        of_a_run(command.args([ask, concurrent])).after_help(EXAMPLES)
+        // They are known, to say why not.
+        let hide =
+            |command: clap::Command, (name, _): &(&str, _)| command.mut_arg(name, |flag| flag.hide(true));
+        REFUSED.iter().fold(of_a_run(command.args([ask, concurrent])), hide).after_help(EXAMPLES)
     }
 
     fn augment_args_for_update(command: clap::Command) -> clap::Command {

@@ -19,7 +19,7 @@ mod settings;
 mod tool;
 mod why;
 
-pub use settings::{Given, Settings, Start};
+pub use settings::{Given, REFUSED, Settings, Start};
 
 use crate::error::{Refusal, cannot};
 use crate::sys::signal::{self, Disposition, Set};

@@ -26,7 +26,7 @@ const USUAL_OUTPUT: u64 = 64 << 10;
 const MOST_OUTPUT: u64 = 4 << 20;
 
 /// Flags of `sbx run` that a server cannot have, and why.
-const REFUSED: [(&str, &str); 9] = [
+pub const REFUSED: [(&str, &str); 9] = [
     ("cwd", "each call names its own directory"),
     ("exec", "a run without a supervisor leaves no report"),
     ("keep-background", "a call ends with all that it started"),

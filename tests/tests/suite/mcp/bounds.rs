@@ -219,3 +219,19 @@ fn the_directory_of_the_server_stays_the_workspace() {
         assert!(world.exists("above") && world.exists("inner/here"));
     });
 }
+
+/// What no server can have, its help does not list.
+#[test]
+fn the_help_lists_the_flags_that_a_server_takes() {
+    in_worlds(|world| {
+        let help = world.sbx(["mcp", "--help"]).run().success().out();
+        for (flag, is_taken) in
+            [("--ro <PATH>", true), ("--timeout <", true), ("--cwd <", false), ("--pass-fd <", false)]
+        {
+            assert_eq!(help.contains(flag), is_taken, "{flag}: {help}");
+        }
+        world.sbx(["mcp", "--cwd", "x"]).run().exited(125).says("sbx mcp takes no --cwd");
+        // The twin.
+        assert!(world.sbx(["run", "--help"]).run().success().out().contains("--cwd <"));
+    });
+}

@@ -93,13 +93,13 @@ fn no_pool_that_starts_while_another_one_ends_is_lost() {
 fn runs_that_wait_leave_stores_to_others() {
     promise!(namespaces);
     in_worlds(|world| {
-        world.write(world.home.join(".npm/package"), "theirs\n");
+        world.write(world.home.join(".konan/package"), "theirs\n");
         let pool = Pool::start(world, "20", &[]);
         let until = Instant::now() + Duration::from_secs(60);
         while pool.runs().len() < 20 {
             assert!(Instant::now() < until);
             std::thread::sleep(Duration::from_millis(20));
         }
-        world.sbx(["run", "--", "sh", "-c", ": > ~/.npm/new"]).run().success();
+        world.sbx(["run", "--", "sh", "-c", ": > ~/.konan/new"]).run().success();
     });
 }
