@@ -4,6 +4,7 @@ use super::index::Indexes;
 use super::new::New;
 use super::repository::Before;
 use super::state::tree_of;
+use super::submodules;
 use super::told::RECORDED;
 use super::{Aftermath, Look, PART};
 use crate::plan::namespaces::record::Recorded;
@@ -165,7 +166,8 @@ impl Aftermath {
         };
         let is_gone = |path: &PathBuf| path.symlink_metadata().is_err_and(|error| says_missing(&error));
         let new: Vec<&PathBuf> = found.iter().filter(is_new).collect();
-        let knows_all = new.is_empty() && submodules.iter().all(|path| self.record.submodules.contains(path));
+        let known: BTreeSet<&PathBuf> = self.record.submodules.iter().collect();
+        let knows_all = new.is_empty() && submodules.iter().all(|path| known.contains(path));
         if knows_all && self.record.since.is_some() && !self.record.repositories.iter().any(is_gone) {
             return Ok(false);
         }
@@ -173,7 +175,7 @@ impl Aftermath {
         let Recorded { since, repositories: mut all, submodules: known } =
             Record::parse(&fs::read(file).unwrap_or_default(), &self.workspace);
         let since = since.unwrap_or(self.record.began);
-        let submodules: BTreeSet<&PathBuf> = known.iter().chain(submodules).collect();
+        let submodules = submodules::together(known, submodules);
         let missing: Vec<PathBuf> = new.into_iter().filter(|path| !all.contains(path)).cloned().collect();
         all.extend(missing);
         all.retain(|path| !is_gone(path));
@@ -188,7 +190,7 @@ impl Aftermath {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let directory = Directory::open(directory).map_err(|failed| failed.cause)?;
         let name = file.file_name().unwrap_or_default();
-        let written = file::replace(directory.as_fd(), name, &Record::text(since, &all, submodules), 0o600);
+        let written = file::replace(directory.as_fd(), name, &Record::text(since, &all, &submodules), 0o600);
         written.map(|()| true).map_err(|failed| failed.cause)
     }
 }

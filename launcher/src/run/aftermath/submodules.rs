@@ -47,6 +47,16 @@ impl Submodules {
     }
 }
 
+/// What is recorded of them. Which ones no index names any more is not known; where there are too many, only those stay
+/// that have a directory.
+pub fn together(known: Vec<PathBuf>, new: &BTreeSet<PathBuf>) -> BTreeSet<PathBuf> {
+    let mut all: BTreeSet<PathBuf> = known.into_iter().chain(new.iter().cloned()).collect();
+    if all.len() > MOST {
+        all.retain(|path| is_there(path));
+    }
+    all
+}
+
 impl Aftermath {
     /// Looks at those of all indexes that a look has met, in this run or before: a command may put a repository where
     /// an index has named a submodule all along.
@@ -84,5 +94,9 @@ mod tests {
         assert!(submodules.all().len() == MOST && submodules.waiting.len() == MOST && !submodules.too_many);
         submodules.extend([PathBuf::from("/w/more")]);
         assert!(submodules.too_many && submodules.all().len() == MOST);
+        // What is gone makes room.
+        let known = vec![PathBuf::from("/nowhere/known"), PathBuf::from("/")];
+        assert_eq!(together(known.clone(), &BTreeSet::new()).len(), 2);
+        assert_eq!(together(known, submodules.all()), BTreeSet::from([PathBuf::from("/")]));
     }
 }
