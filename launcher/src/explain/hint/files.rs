@@ -4,6 +4,7 @@ use crate::explain::decode::Access;
 use crate::explain::hint::{CHANGES, Explainer, Hint, Reason, Rule, place};
 use crate::explain::sensitive::{is_of_other_machines, secrets_at, service_at};
 use crate::plan::commands::{Obstacle, Place};
+use crate::plan::namespaces::git::shape::has_others;
 use crate::sys::path::{self, is_of_process};
 use crate::sys::within::{is_below, is_within};
 use std::path::{Path, PathBuf};
@@ -124,7 +125,7 @@ impl Explainer {
     fn other_repository<'p>(&self, path: &'p Path) -> Option<&'p Path> {
         let git = path.ancestors().find(|above| above.ends_with(".git"))?;
         let top = git.parent()?;
-        let is_of_other = ["worktrees", "modules"].iter().any(|other| is_within(path, &git.join(other)));
+        let is_of_other = path.ancestors().any(|above| above.parent() == Some(git) && has_others(above));
         if is_of_other || !path::is_directory(git) {
             return None;
         }

@@ -18,8 +18,8 @@ use crate::sys::plain;
 use crate::sys::within::is_below;
 use crate::text::shown;
 use shape::{
-    MOST, MOST_OF_ALL, around, belongs, common_of, entries, entry_of, files_of, is_bare, is_repository,
-    is_within_git, knows, led_to,
+    MOST, MOST_OF_ALL, around, belongs, common_of, entries, entry_of, files_of, has_others, is_bare,
+    is_repository, is_within_git, knows, led_to,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -59,9 +59,7 @@ pub fn outermost(repository: &Path) -> &Path {
         let has = |name| path::is_there(&above.join(name));
         above.file_name().is_some_and(|name| name == ".git") || has("HEAD") || has("commondir")
     };
-    let is_part =
-        |path: &Path| matches!(path.file_name(), Some(name) if name == "modules" || name == "worktrees");
-    let parts = repository.ancestors().filter(|path| is_part(path));
+    let parts = repository.ancestors().filter(|path| has_others(path));
     parts.filter_map(Path::parent).filter(holds).last().unwrap_or(repository)
 }
 

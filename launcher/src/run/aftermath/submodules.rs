@@ -7,7 +7,7 @@ use crate::sys::path::{is_there, real_for_all};
 use crate::text::shown;
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// More of one workspace are not looked at.
 const MOST: usize = 4096;
@@ -71,7 +71,7 @@ impl Aftermath {
             // What is closed is opened on the way to it.
             let real = real_for_all(&path).unwrap_or(path);
             if let Ok(place) = real.strip_prefix(&self.workspace) {
-                self.look(&place.join(Path::new(".git")), look);
+                self.look(&place.join(".git"), look);
             }
         }
         if look.submodules.too_many {

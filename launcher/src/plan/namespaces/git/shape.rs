@@ -91,6 +91,11 @@ pub fn is_within_git(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str() == ".git")
 }
 
+/// Whether a repository keeps the parts of others in a directory of this name: of submodules, or of linked worktrees.
+pub fn has_others(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == "modules" || name == "worktrees")
+}
+
 /// Whether a git directory is a repository, or one of those that this one has for its linked worktrees. What
 /// `commondir` says counts for nothing by itself: it could name any directory, and make it the command's.
 pub fn belongs(own: &Path, common: &Path) -> bool {
