@@ -16,7 +16,7 @@ use crate::sys::ahead::Made;
 use crate::sys::mount::{self, Kind, Mounted, Tree};
 use crate::sys::namespace::Own;
 use crate::sys::{OfCall, SyscallError, descriptor, file, namespace, path, terminal};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -72,17 +72,16 @@ pub struct Entered {
 
 /// The directories of hooks below their mounts, of the repositories whose configurations may be replaced.
 #[derive(Default)]
-pub struct HookDirectories(Vec<(PathBuf, File)>);
+pub struct HookDirectories(BTreeMap<PathBuf, File>);
 
 impl HookDirectories {
     /// The descriptors.
     pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
-        self.0.iter().map(|(_, directory)| directory.as_raw_fd())
+        self.0.values().map(AsRawFd::as_raw_fd)
     }
 
     fn put(&mut self, hooks: &Path, directory: File) {
-        self.0.retain(|(path, _)| path != hooks);
-        self.0.push((hooks.to_path_buf(), directory));
+        self.0.insert(hooks.to_path_buf(), directory);
     }
 
     /// Protects the new configuration in one of them, wherever it is renamed to. Returns the lower half of
@@ -90,7 +89,7 @@ impl HookDirectories {
     pub fn protect_new_config(&self) -> u32 {
         let name = Path::new(NEW_CONFIG).file_name().unwrap_or_default();
         let mut protected = Vec::new();
-        for (_, directory) in &self.0 {
+        for directory in self.0.values() {
             let Ok(held) = descriptor::open_entry(directory, name.as_bytes()) else { continue };
             if mount::is_root(held.as_fd()) {
                 continue;

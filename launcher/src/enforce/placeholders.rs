@@ -47,7 +47,10 @@ impl Placeholders {
     pub fn of(layout: &Layout) -> Placeholders {
         let Layout { placeholders, watched, .. } = layout;
         Placeholders {
-            placeholders: placeholders.clone(),
+            placeholders: placeholders
+                .iter()
+                .map(|(path, shape)| Placeholder { path: path.clone(), shape: *shape })
+                .collect(),
             watched: watched
                 .iter()
                 .flat_map(|watched| watched.places().map(|place| watched.above.join(place)))

@@ -130,16 +130,18 @@ impl Repository {
     /// The same with other repositories below the workspace, which earlier runs have found.
     pub fn with(mut self, others: &[PathBuf], home: Option<&Path>) -> Repository {
         let others: Vec<&PathBuf> = others.iter().filter(|own| !self.submodules.contains(*own)).collect();
+        let (mut known, mut seen) = (BTreeSet::new(), 0);
         for own in others.iter().copied().take(MOST) {
             let config = own.join(CONFIG);
+            known.extend(self.protected.iter().skip(seen).map(|protected| protected.path.clone()));
+            seen = self.protected.len();
             // Some directories are protected as a whole.
-            if self.protected.iter().any(|known| known.path == config || own.starts_with(&known.path)) {
+            if config.ancestors().any(|above| known.contains(above)) {
                 continue;
             }
             match own.symlink_metadata() {
                 Ok(meta) if meta.is_dir() && own.file_name().is_some_and(|name| name == ".hg") => {
-                    let settings = OF_MERCURIAL.map(|name| Protected::new(own.join(name)));
-                    self.protected.extend(settings);
+                    self.protected.extend(OF_MERCURIAL.map(|name| Protected::new(own.join(name))));
                     self.protected.push(Protected::existing(own.join("requires")));
                 }
                 Ok(meta) if meta.is_dir() => {

@@ -5,7 +5,7 @@ use crate::host::Host;
 use crate::host::mounts::Mounts;
 use crate::plan::home::{PrivateHome, Store};
 use crate::plan::listings::Listings;
-use crate::plan::namespaces::placeholder::{Placeholder, Watched};
+use crate::plan::namespaces::placeholder::{Shape, Watched};
 use crate::plan::namespaces::places::{Roots, places};
 use crate::plan::namespaces::protect::Protected;
 use crate::plan::namespaces::protected::Looked;
@@ -45,8 +45,8 @@ pub struct Layout {
     pub links: BTreeMap<PathBuf, Option<PathBuf>>,
     /// What is out of reach.
     pub denied: BTreeSet<PathBuf>,
-    /// Names that the command cannot make: a placeholder stands there.
-    pub placeholders: Vec<Placeholder>,
+    /// Names that the command cannot make: a placeholder of this shape stands there.
+    pub placeholders: BTreeMap<PathBuf, Shape>,
     /// Names that are watched: what is made there is put aside at once.
     pub watched: BTreeSet<Watched>,
     /// Other names of the placeholders. By these, something could be put into them.
@@ -125,7 +125,7 @@ impl Layout {
             read_only: BTreeSet::new(),
             links: BTreeMap::new(),
             denied: BTreeSet::new(),
-            placeholders: Vec::new(),
+            placeholders: BTreeMap::new(),
             watched: BTreeSet::new(),
             placeholders_elsewhere: BTreeSet::new(),
             configs: Vec::new(),
@@ -190,13 +190,13 @@ impl Layout {
 
     /// What cannot be made, by all of its names.
     pub fn held_free(&self) -> impl Iterator<Item = &PathBuf> {
-        self.placeholders.iter().map(|placeholder| &placeholder.path).chain(&self.placeholders_elsewhere)
+        self.placeholders.keys().chain(&self.placeholders_elsewhere)
     }
 
     /// Whether a file is kept from being changed, or from being read.
     pub fn shields(&self, path: &Path) -> bool {
-        let mut all = self.read_only.iter().chain(&self.denied);
-        all.any(|protected| is_within(path, protected))
+        let holds = |above: &Path| self.read_only.contains(above) || self.denied.contains(above);
+        path.ancestors().any(holds)
     }
 
     /// Whether mounts have a call fail that would change, or only read, what is at a path.
@@ -218,7 +218,7 @@ impl Layout {
 
     /// Whether something is at a path for the time of the run only, so that nothing can be made there.
     pub fn stands_in(&self, path: &Path) -> bool {
-        self.placeholders.iter().any(|placeholder| is_same(&placeholder.path, path))
+        self.placeholders.contains_key(path)
     }
 
     /// Whether a path is denied.

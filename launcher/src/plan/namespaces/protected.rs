@@ -5,7 +5,7 @@ use crate::host::mounts::Mounts;
 use crate::plan::listings::{Lacking, Listings};
 use crate::plan::namespaces::git::HOOKS;
 use crate::plan::namespaces::layout::Layout;
-use crate::plan::namespaces::placeholder::{self, Placeholder, Shape, Watched};
+use crate::plan::namespaces::placeholder::{self, Shape, Watched};
 use crate::plan::namespaces::places::Roots;
 use crate::plan::namespaces::protect::{Found, IfMissing, Protected, find, links_behind, replaceable};
 use crate::plan::namespaces::renewed::{changed, is_plain_directory};
@@ -182,8 +182,7 @@ impl Layout {
         };
         let read_only: Vec<_> = self.read_only.iter().flat_map(names).collect();
         let denied: Vec<_> = self.denied.iter().flat_map(names).collect();
-        let placeholders: Vec<_> =
-            self.placeholders.iter().flat_map(|placeholder| names(&placeholder.path)).collect();
+        let placeholders: Vec<_> = self.placeholders.keys().flat_map(names).collect();
         let watched = self.watched.iter().flat_map(|Watched { above, below }| {
             let elsewhere = names(&above.join(below)).into_iter();
             elsewhere.filter_map(|name| {
@@ -214,7 +213,7 @@ impl Layout {
         // Where nothing can be made, there is nothing to put aside either: the entries of two profiles may name one
         // place.
         self.watched.retain(|watched| !is_within(&watched.path(), &missing));
-        self.placeholders.push(Placeholder { path: missing, shape: standing.unwrap_or(wanted) });
+        self.placeholders.insert(missing, standing.unwrap_or(wanted));
     }
 
     /// Has a missing path watched. Where the link of another run stands, it is held, and goes with that run.
@@ -245,7 +244,7 @@ impl Layout {
             self.pin(missing, roots);
             return None;
         }
-        let is_new = self.placeholders.iter().all(|placeholder| placeholder.path != missing);
+        let is_new = !self.placeholders.contains_key(missing);
         (is_new && placeholder::can_be_made(missing)).then_some(missing)
     }
 

@@ -13,7 +13,7 @@ use crate::plan::namespaces::placeholder::is_link;
 use crate::plan::namespaces::{CONFIG, Setting, Settings};
 use crate::sys::beneath::Directory;
 use crate::sys::path::says_missing;
-pub use format::is_odd;
+pub use format::{Inner, is_odd};
 use format::{SHA1, SHA256, Text};
 use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
@@ -40,8 +40,8 @@ pub struct Odd {
 pub struct Indexes<'a> {
     own: &'a Directory,
     new: New,
-    /// Whether a path from the directory of an index leads, from the working tree, to where no submodule may be.
-    leads_away: &'a dyn Fn(&Path, &[u8]) -> bool,
+    /// Whether a directory that an index names leads, from the working tree, to where none may be.
+    leads_away: &'a dyn Fn(&Path, Inner, &[u8]) -> bool,
     /// How many bytes may be read.
     left: &'a mut u64,
     hashes: OnceCell<&'static [usize]>,
@@ -53,7 +53,7 @@ impl Indexes<'_> {
         own: &'a Directory,
         new: New,
         left: &'a mut u64,
-        leads_away: &'a dyn Fn(&Path, &[u8]) -> bool,
+        leads_away: &'a dyn Fn(&Path, Inner, &[u8]) -> bool,
     ) -> Indexes<'a> {
         // What is on the way to a submodule changes without the index.
         let new = if names_submodules(own) { New::All } else { new };
@@ -98,7 +98,7 @@ impl Indexes<'_> {
         let hashes = self.hashes.get_or_init(|| hashes(self.own));
         match directory.regular(name) {
             Ok(Some(file)) => {
-                let leads_away = |path: &[u8]| (self.leads_away)(place, path);
+                let leads_away = |inner, path: &[u8]| (self.leads_away)(place, inner, path);
                 let text = Text::new(file, self.left).map(|text| text.with_links(&leads_away));
                 text.map_or_else(|| Some(Vec::new()), |mut text| text.judge(hashes))
             }
@@ -118,6 +118,16 @@ fn names_submodules(own: &Directory) -> bool {
     let names = |text: Vec<u8>| text.to_ascii_lowercase().windows(9).any(|word| word == b"submodule");
     let read = |name: &str| own.read(name.as_ref(), LONGEST_CONFIG).ok().flatten();
     [CONFIG, OF_WORKTREE].into_iter().filter_map(read).any(names)
+}
+
+/// Whether settings of a repository, or of a linked worktree in it, have git write indexes without all files. A command
+/// cannot have them say so.
+pub fn may_be_sparse(own: &Directory, worktree: &Path) -> bool {
+    let says_so =
+        |setting: Result<Setting, _>| setting.is_ok_and(|it| it.is("index", "sparse") && it.holds());
+    let read = |place: PathBuf| own.read(place.as_os_str(), LONGEST_CONFIG).ok().flatten();
+    let places = [CONFIG.into(), OF_WORKTREE.into(), worktree.join(OF_WORKTREE)];
+    places.into_iter().filter_map(read).any(|text| Settings::of(&text).any(says_so))
 }
 
 /// How long the names of objects may be in a repository.

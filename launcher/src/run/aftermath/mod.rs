@@ -36,7 +36,6 @@ use crate::plan::namespaces::placeholder::Watched;
 use crate::plan::namespaces::{CONFIG, Layout, Record, Repository};
 use crate::sys::beneath::{Directory, from_root};
 use crate::sys::path::is_there;
-use crate::sys::within::is_same;
 use crate::sys::{SyscallError, plain, process, timer};
 use crate::text::shown;
 use look::Look;
@@ -71,6 +70,8 @@ pub struct Aftermath {
     workspace: PathBuf,
     root: Directory,
     record: Record,
+    /// Where each recorded repository stands in the record.
+    order: BTreeMap<PathBuf, usize>,
     layout: Option<Rc<Layout>>,
     kept: Vec<Kept>,
     /// Where nothing was that programs outside would act on.
@@ -124,6 +125,7 @@ impl Aftermath {
             absent: absent(&workspace),
             since,
             precisely_since: SystemTime::now(),
+            order: recorded::order(&record),
             record,
             // What the command closes is opened.
             root: root.opening(since),
@@ -203,6 +205,7 @@ impl Aftermath {
             workspace: repository.to_path_buf(),
             root: Directory::open(repository)?.opening(self.since),
             record,
+            order: BTreeMap::new(),
             layout: self.layout.clone(),
             kept: Vec::new(),
             missing: Vec::new(),
@@ -332,8 +335,8 @@ impl Aftermath {
 
     fn times(&self, path: &Path) -> Times {
         let began = self.record.began;
-        let is_recorded = self.record.repositories.iter().any(|known| is_same(known, path));
-        let unrecorded = self.record.since.filter(|_| !is_recorded && !self.known.contains_key(path));
+        let is_new = !self.order.contains_key(path) && !self.known.contains_key(path);
+        let unrecorded = self.record.since.filter(|_| is_new);
         Times { began, since: unrecorded.unwrap_or(self.since).min(self.since) }
     }
 

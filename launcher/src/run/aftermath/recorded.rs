@@ -1,6 +1,6 @@
 //! The repositories that are recorded, and what a look has seen of them.
 
-use super::index::Indexes;
+use super::index::{Indexes, Inner, may_be_sparse};
 use super::new::New;
 use super::repository::Before;
 use super::state::tree_of;
@@ -10,8 +10,8 @@ use super::{Aftermath, Look, PART};
 use crate::plan::namespaces::record::Recorded;
 use crate::plan::namespaces::{Layout, Record};
 use crate::sys::beneath::Directory;
-use crate::sys::path::says_missing;
-use crate::sys::within::{is_below, is_same};
+use crate::sys::path::{is_there, says_missing};
+use crate::sys::within::is_below;
 use crate::sys::{file, process};
 use sbx_client::report::{Finding, FindingKind};
 use std::cell::RefCell;
@@ -85,9 +85,12 @@ impl Aftermath {
         let (new, mut left) = (self.new_of_git(&path, &own), look.indexes.left);
         // git goes into a submodule wherever a link leads, and nobody looks at what runs keep.
         let submodules = RefCell::new(std::mem::take(&mut look.submodules));
-        let leads_away = |directory: &Path, entry: &[u8]| {
+        let leads_away = |directory: &Path, inner: Inner, entry: &[u8]| {
             let tree = tree_of(&path.join(directory));
             let submodule = tree.map(|tree| tree.join(OsStr::from_bytes(entry)));
+            if inner == Inner::Sparse {
+                return !may_be_sparse(&own, directory) || submodule.is_none_or(|path| is_there(&path));
+            }
             let leads_away = submodule.as_deref().is_some_and(|submodule| self.leads_to_runs(submodule));
             submodules.borrow_mut().extend(submodule);
             leads_away
@@ -130,7 +133,7 @@ impl Aftermath {
     pub(super) fn is_known(&self, path: &Path) -> bool {
         let is_own =
             path == self.workspace || path.strip_prefix(&self.workspace).is_ok_and(|path| path == ".git");
-        is_own || self.recorded().any(|known| is_same(known, path))
+        is_own || self.order.get(path).is_some_and(|place| *place < MOST_LOOKED_AT)
     }
 
     /// Adds what is new to the record, and takes out what is gone. Nothing is written where nothing changes. The file's
@@ -162,7 +165,7 @@ impl Aftermath {
         let own = [self.workspace.join(".git"), self.workspace.clone()];
         let found: Vec<PathBuf> = self.record.found.iter().cloned().chain(found).collect();
         let is_new = |path: &&PathBuf| {
-            is_below(path, &self.workspace) && !own.contains(path) && !self.record.repositories.contains(path)
+            is_below(path, &self.workspace) && !own.contains(path) && !self.order.contains_key(*path)
         };
         let is_gone = |path: &PathBuf| path.symlink_metadata().is_err_and(|error| says_missing(&error));
         let new: Vec<&PathBuf> = found.iter().filter(is_new).collect();
@@ -193,6 +196,11 @@ impl Aftermath {
         let written = file::replace(directory.as_fd(), name, &Record::text(since, &all, &submodules), 0o600);
         written.map(|()| true).map_err(|failed| failed.cause)
     }
+}
+
+/// Where each recorded repository stands in the record.
+pub fn order(record: &Record) -> BTreeMap<PathBuf, usize> {
+    record.repositories.iter().cloned().zip(0..).collect()
 }
 
 /// The repositories that are known, as far as no mount holds their configurations. The workspace's own may be elsewhere

@@ -8,7 +8,7 @@ use super::{Aftermath, Look};
 use crate::enforce::aside::is_aside;
 use crate::plan::namespaces::git::shape::is_no_hook;
 use crate::plan::namespaces::git_config;
-use crate::plan::namespaces::placeholder::{Placeholder, Shape, is_free};
+use crate::plan::namespaces::placeholder::{Shape, is_free};
 use crate::plan::namespaces::{CONFIG, HOOKS, Layout};
 use crate::supervise::handlers::git_config::harmless::{self, Harm};
 use crate::sys::beneath::{self, Directory};
@@ -57,7 +57,7 @@ impl Aftermath {
     /// Names the directories that were to keep a name from being made, and that have something in them.
     fn look_at_placeholders(&self, look: &mut Look) {
         let all = self.layout.iter().flat_map(|layout| &layout.placeholders);
-        for Placeholder { path, shape } in all.filter(|one| one.shape == Shape::Directory) {
+        for (path, shape) in all.filter(|(_, shape)| **shape == Shape::Directory) {
             let is_written = path.symlink_metadata().is_ok_and(|meta| {
                 let made = meta.created().ok();
                 meta.is_dir() && made.is_none_or(|made| meta.modified().is_ok_and(|written| written > made))
@@ -76,7 +76,7 @@ pub fn before(layout: &Layout) -> Vec<Kept> {
     let files = layout.read_only.iter().chain(layout.links.keys()).filter(|path| !layout.stands_in(path));
     let kept = |path: &PathBuf| {
         let meta = path.symlink_metadata().ok()?;
-        let of_git = layout.configs.iter().any(|own| path.parent() == Some(own)) && path.ends_with(CONFIG);
+        let of_git = path.ends_with(CONFIG) && layout.configs.iter().any(|own| path.parent() == Some(own));
         let text = of_git.then(|| git_config::read(path)).flatten();
         let hooks = (path.ends_with(HOOKS) && meta.is_dir()).then(|| hooks(path));
         Some(Kept { path: path.clone(), identity: identity(&meta), text, hooks })

@@ -190,7 +190,7 @@ impl Policy {
         all.extend(layout.denied.iter().chain(layout.links.values().flatten()).chain(&layout.configs));
         all.extend(layout.watched.iter().map(|watched| &watched.above));
         let mut all: BTreeSet<&Path> = all.into_iter().map(PathBuf::as_path).collect();
-        all.extend(layout.placeholders.iter().filter_map(|placeholder| placeholder.path.parent()));
+        all.extend(layout.placeholders.keys().filter_map(|path| path.parent()));
         all.retain(|path| !layout.renews(path));
         all
     }

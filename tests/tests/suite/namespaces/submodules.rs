@@ -128,3 +128,57 @@ fn a_repository_where_an_index_names_a_submodule_is_looked_at_however_deep_it_is
         }
     });
 }
+
+/// An index with one entry: a directory that is not checked out, with the tree of `$1`.
+const SPARSE: &str = "python3 -c 'import hashlib, sys\n\
+    tree, name, to = sys.argv[1:]\n\
+    entry = bytes(24) + (0o040000).to_bytes(4, \"big\") + bytes(12) + bytes.fromhex(tree)\n\
+    entry += (0x4000 | len(name)).to_bytes(2, \"big\") + (0x4000).to_bytes(2, \"big\") + name.encode()\n\
+    entry += bytes(8 - len(entry) % 8)\n\
+    text = b\"DIRC\" + (3).to_bytes(4, \"big\") + (1).to_bytes(4, \"big\") + entry + b\"sdir\" + bytes(4)\n\
+    open(to, \"wb\").write(text + hashlib.sha1(text).digest())'";
+
+/// git takes what is in such a directory from an object, and finds submodules there too.
+#[test]
+fn an_index_names_no_submodule_in_a_directory_that_is_not_checked_out() {
+    in_repositories(|world| {
+        plain(
+            world,
+            "mkdir -p $(seq -f wide/%g/a/b 300); echo > wide/7/a/b/f; git add .; git commit -qm wide",
+        );
+        shell(world, &["-q"], "true").run().success();
+        let at = "wide/299/a/b/s";
+        let make =
+            format!("git init -q {at}; git -C {at} commit -q --allow-empty -m x; GIT={at}/.git; {FSMONITOR}");
+        // git reads such an index in a repository of which that is said.
+        let name = format!(
+            "git init -q n; cd n; git config core.sparseCheckout true; git config core.sparseCheckoutCone true; \
+             mkdir -p $(seq -f wide/%g/a/b 300); git commit -q --allow-empty -m x; T=$(git rev-parse HEAD); \
+             for P in s b a 299; do K=${{K:-160000 commit}}; T=$(printf \"$K $T\\t$P\\n\" | git mktree --missing); \
+             K='040000 tree'; done; {SPARSE} $T wide/ .git/index"
+        );
+        let make = format!("cd n; {make}");
+        let run = |script: &str| shell(world, &[], &planted(world, script)).run().success().err();
+        let said = format!("{}{}", run(&name), run(&make));
+        assert!(!looked_at(world, "n"), "{said}");
+        assert!(said.contains("n/.git/index', and git outside would follow it: put aside"), "{said}");
+        // The twin: it does, where nobody looks.
+        plain(world, "rm -rf n");
+        plain(world, &planted(world, &format!("{name}; cd ..; {make}")));
+        assert!(looked_at(world, "n"));
+        plain(world, "rm -rf n");
+    });
+}
+
+/// Where the user has git write such indexes, they stay.
+#[test]
+fn an_index_without_all_files_stays_where_the_user_has_git_write_them() {
+    in_repositories(|world| {
+        plain(world, "mkdir -p in out; echo > in/f; echo > out/f; git add .; git commit -qm both");
+        plain(world, "git sparse-checkout init --cone --sparse-index; git sparse-checkout set in");
+        plain(world, "git ls-files --sparse | grep -q '^out/$'");
+        let out = shell(world, &[], "echo x >> in/f; git add in/f; git commit -qm x").run().success();
+        assert!(!out.err().contains("aside"), "{out}");
+        plain(world, "git ls-files --sparse | grep -q '^out/$'; test -z \"$(git status --porcelain)\"");
+    });
+}

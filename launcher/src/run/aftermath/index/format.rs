@@ -45,8 +45,27 @@ pub struct Text<'l, R> {
     length: u64,
     /// How much may be read.
     left: &'l mut u64,
-    /// Whether the path of a submodule leads away.
-    leads_away: &'l dyn Fn(&[u8]) -> bool,
+    /// Whether a directory, of which git takes what is in it from elsewhere, leads away.
+    leads_away: &'l dyn Fn(Inner, &[u8]) -> bool,
+}
+
+/// What stands for a directory in an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inner {
+    /// A submodule, which git goes into.
+    Submodule,
+    /// A directory that is not checked out. git finds in an object what would be in it, submodules too.
+    Sparse,
+}
+
+impl Inner {
+    fn of(mode: u32) -> Option<Inner> {
+        match mode & OF_KIND {
+            OF_SUBMODULE => Some(Inner::Submodule),
+            OF_DIRECTORY => Some(Inner::Sparse),
+            _ => None,
+        }
+    }
 }
 
 /// What is not the path.
@@ -104,11 +123,11 @@ impl<'l, R: Read + Seek> Text<'l, R> {
     pub fn new(mut file: R, left: &'l mut u64) -> Option<Text<'l, R>> {
         let length = file.seek(SeekFrom::End(0)).ok()?;
         let file = BufReader::with_capacity(READ_AT_ONCE, file);
-        Some(Text { file, at: length, length, left, leads_away: &|_| false })
+        Some(Text { file, at: length, length, left, leads_away: &|_, _| false })
     }
 
-    /// The same, with what tells whether the path of a submodule leads away.
-    pub fn with_links(self, leads_away: &'l dyn Fn(&[u8]) -> bool) -> Text<'l, R> {
+    /// The same, with what tells whether a directory leads away.
+    pub fn with_links(self, leads_away: &'l dyn Fn(Inner, &[u8]) -> bool) -> Text<'l, R> {
         Text { leads_away, ..self }
     }
 
@@ -170,9 +189,8 @@ impl<'l, R: Read + Seek> Text<'l, R> {
                 return None;
             }
             has_nameless |= path.is_empty();
-            let is_odd = || {
-                is_odd(&path, entry.mode) || entry.mode & OF_KIND == OF_SUBMODULE && (self.leads_away)(&path)
-            };
+            let leads_away = |inner| (self.leads_away)(inner, &path);
+            let is_odd = || is_odd(&path, entry.mode) || Inner::of(entry.mode).is_some_and(leads_away);
             if odd.len() < MOST_NAMED && !path.is_empty() && is_odd() {
                 odd.push(path.iter().take(NAMED).copied().collect());
             }

@@ -66,7 +66,9 @@ fn is_of_new_repository(setting: &Setting) -> bool {
         (b"core", None, b"sparsecheckout" | b"sparsecheckoutcone") => is_word,
         (b"extensions", None, b"objectformat" | b"compatobjectformat" | b"refstorage") => is_word,
         (b"extensions", None, b"worktreeconfig" | b"relativeworktrees") => is_word,
-        (b"index", None, b"sparse") | (b"lfs", None, b"repositoryformatversion") => is_word,
+        // What is not checked out, git looks up in objects, and a look at an index does not.
+        (b"index", None, b"sparse") => !setting.holds(),
+        (b"lfs", None, b"repositoryformatversion") => is_word,
         (b"submodule", None, b"active") => !value.starts_with(b"-"),
         (b"submodule", None, b"alternatelocation" | b"alternateerrorstrategy") => is_word,
         (b"remote", Some(_), b"url") => is_plain_url(value) && local(value).is_none(),
