@@ -29,6 +29,9 @@ TREE = PLACE / "tree"
 # Name, file, what stands there, what is put in its place, and the tests that should notice: modules or tests of the
 # suite, or "lib:NAME" for unit tests of the launcher, "policy" and "client" for those of these crates.
 MUTANTS = [
+    ("sparse-directories", "launcher/src/run/aftermath/recorded.rs", "if inner == Inner::Sparse {", "if false && inner == Inner::Sparse {",
+     ["namespaces::submodules::an_index_names_no_submodule_in_a_directory_that_is_not_checked_out"]),
+    ("left-is-named", "launcher/src/enforce/reaper/life.rs", "return self.name_the_rest();", "return;", ["timeouts::processes_that_may_stay_do_and_no_others"]),
     ("own-by-route", "launcher/src/sys/route.rs", "found.get(KIND) == Some(&libc::RTN_UNICAST) && by != Some(&LOOPBACK.to_ne_bytes())", "by.is_some()", ["hosts::names_lead_to_no_private_address"]),
     ("mapped-range", "launcher/src/hosts/range.rs", 'return Err("addresses of IPv4 are written as such");', "",
      ["lib:hosts::range"]),
@@ -652,7 +655,7 @@ MUTANTS = [
      "named().is_some_and(|named| root.is_straight(&named) || true)", ["namespaces::astray::no_submodule_has_its_files_elsewhere"]),
     ("submodule-for-a-link", "launcher/src/plan/namespaces/git/shape.rs", "    is_straight && files_of(",
      "    (is_straight || true) && files_of(", ["namespaces::astray::no_link_takes_the_place_of_a_submodule"]),
-    ("submodule-of-a-run", "launcher/src/run/aftermath/index/format.rs", "== OF_SUBMODULE && (self.leads_away)", "== OF_SUBMODULE && false && (self.leads_away)",
+    ("submodule-of-a-run", "launcher/src/run/aftermath/index/format.rs", "OF_SUBMODULE => Some(Inner::Submodule),", "OF_SUBMODULE => None,",
      ["namespaces::astray::no_submodule_is_in_the_home_of_a_run"]),
     ("submodule-of-a-later-run", "launcher/src/run/aftermath/index.rs", "if names_submodules(own) {", "if false && names_submodules(own) {",
      ["namespaces::astray::no_submodule_is_in_the_home_of_a_run"]),
@@ -709,7 +712,7 @@ MUTANTS = [
     ("covered-links", "launcher/src/enforce/mounts.rs",
      "        cover_link(link, target.as_deref())?;\n", "        let _ = (link, target);\n", ["namespaces::"]),
     ("stubs", "launcher/src/plan/namespaces/protected.rs",
-     "        self.placeholders.push(Placeholder { path: missing, shape: standing.unwrap_or(wanted) });\n", "        let _ = (missing, standing, wanted);\n",
+     "        self.placeholders.insert(missing, standing.unwrap_or(wanted));\n", "        let _ = (missing, standing, wanted);\n",
      ["namespaces::"]),
     ("stubs-removed", "launcher/src/enforce/placeholders.rs",
      "        self.locks.get_mut().clear();\n        self.remove();\n", "", ["namespaces::"]),

@@ -30,6 +30,16 @@ pub fn shown(path: &Path) -> String {
     escape(path.as_os_str().as_bytes(), LONGEST)
 }
 
+/// Units of sizes, each 1,024 of the one before.
+pub const UNITS: [&str; 6] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
+
+/// Shows a size exactly, in the largest unit of which it is a whole number.
+#[must_use]
+pub fn exact_size(bytes: u64) -> String {
+    let unit = if bytes == 0 { 0 } else { (bytes.trailing_zeros() as usize / 10).min(UNITS.len() - 1) };
+    format!("{} {}", bytes >> (10 * unit), UNITS[unit])
+}
+
 /// Shows a character from outside on a terminal: what moves the cursor, or turns the text around it, becomes a `?`.
 #[must_use]
 pub fn tame(character: char) -> char {
@@ -167,7 +177,17 @@ pub fn wants_colours(stream: &impl IsTerminal) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_invisible;
+    use super::{exact_size, is_invisible};
+
+    #[test]
+    fn sizes_are_whole_numbers_of_their_unit() {
+        let sizes = [0, 1, 1000, 1 << 10, 1536, 64 << 10, 100 << 20, 3 << 40, 1 << 60, u64::MAX];
+        let shown = sizes.map(exact_size);
+        let expected =
+            ["0 bytes", "1 bytes", "1000 bytes", "1 KiB", "1536 bytes", "64 KiB", "100 MiB", "3 TiB"];
+        assert_eq!(shown[..8], expected);
+        assert_eq!(shown[8..], ["1024 PiB".to_string(), format!("{} bytes", u64::MAX)]);
+    }
 
     #[test]
     fn what_shows_nothing_is_told_from_what_is_drawn() {

@@ -101,6 +101,9 @@ pub struct Report {
     /// What was found in the workspace when the command had ended, which something outside would execute.
     #[serde(default)]
     pub findings: Vec<Finding>,
+    /// The names of processes that the command had left in the background, and that were ended; at most four.
+    #[serde(default)]
+    pub left: Vec<Bytes>,
 }
 
 /// Why a run ended.

@@ -155,6 +155,7 @@ impl Reporter {
             Some(Ending::Lost) | None => (Cause::Lost, None),
         };
         report.output = facts::output(summary.map_or(&[], |summary| &summary.output));
+        report.left = summary.iter().flat_map(|summary| &summary.left).map(|name| name[..].into()).collect();
         report.rusage = Some(facts::rusage(usage::of_children()));
         report.violations = records::of(violations);
         report.violations_unlisted = violations.unlisted();
@@ -304,6 +305,7 @@ fn empty(command: &[OsString]) -> Report {
         violations_total: 0,
         violations_unlisted: 0,
         findings: Vec::new(),
+        left: Vec::new(),
     }
 }
 

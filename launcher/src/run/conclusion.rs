@@ -6,7 +6,9 @@ use crate::explain::decode::signal_name;
 use crate::plan::limits::LimitKey;
 use crate::supervise::violation::Violations;
 use crate::supervise::{Ending, Killed, Summary};
-use crate::text::shown;
+use crate::sys::usage;
+use crate::text::{escape, exact_size, shown};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -29,16 +31,16 @@ pub fn conclude(
                 the profile kills for",
             );
         }
-        Ending::Killed(libc::SIGXCPU) if limit(LimitKey::Cpu) > 0 => {
+        Ending::Killed(signal) if ended_by_cpu_limit(signal, summary, limit(LimitKey::Cpu)) => {
             let time = Duration::from_millis(limit(LimitKey::Cpu));
             violations.line(&format!(
                 "the command used more than {time:?} of processor time; allow more with --max-cpu"
             ));
         }
         Ending::Killed(libc::SIGXFSZ) if limit(LimitKey::FileSize) > 0 => {
-            let bytes = limit(LimitKey::FileSize);
+            let size = exact_size(limit(LimitKey::FileSize));
             violations.line(&format!(
-                "the command tried to write a file of more than {bytes} bytes; allow more with --max-file-size"
+                "the command tried to write a file of more than {size}; allow more with --max-file-size"
             ));
         }
         Ending::Killed(libc::SIGKILL) => summary.killed.iter().for_each(|why| violations.line(&killed(*why))),
@@ -47,9 +49,9 @@ pub fn conclude(
             violations.line(&format!("ended the run: timed out after {time:?}; allow more with --timeout"));
         }
         Ending::Memory => {
-            let bytes = limit(LimitKey::Memory);
+            let size = exact_size(limit(LimitKey::Memory));
             violations.line(&format!(
-                "ended the run: it used more than {bytes} bytes of memory; allow more with --max-memory"
+                "ended the run: it used more than {size} of memory; allow more with --max-memory"
             ));
         }
         Ending::Exited(_) | Ending::Killed(_) | Ending::Violation | Ending::OutputFailed => {}
@@ -66,6 +68,28 @@ pub fn conclude(
         Some(sentence) => Err(Refusal::new(format!("{sentence}; the command was ended"))),
         None => Ok(summary.ending.status()),
     }
+}
+
+/// Whether the limit of processor time ended the command, in milliseconds. One that goes on after SIGXCPU is killed
+/// (setrlimit(2)).
+fn ended_by_cpu_limit(signal: i32, summary: &Summary, limit: u64) -> bool {
+    let used = || {
+        let used = usage::of_children();
+        (used.user + used.system).cast_unsigned() / 1000
+    };
+    let is_killed = signal == libc::SIGKILL && summary.killed.is_none();
+    limit > 0 && (signal == libc::SIGXCPU || is_killed && used() >= limit)
+}
+
+/// Names what a command had left running. That is no fault: a server and what asks it are often in one command.
+pub fn ended(summary: &Summary) -> Option<String> {
+    let names: BTreeSet<String> = summary.left.iter().map(|name| format!("'{}'", escape(name, 64))).collect();
+    let names = Vec::from_iter(names).join(", ");
+    (!names.is_empty()).then(|| {
+        format!(
+            "ended {names}, which the command had left in the background; --keep-background lets such go on"
+        )
+    })
 }
 
 fn killed(why: Killed) -> String {

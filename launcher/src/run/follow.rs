@@ -7,7 +7,7 @@ use crate::error::{Refusal, cannot};
 use crate::plan::OnViolation;
 use crate::report::Reporter;
 use crate::run::case::Ways;
-use crate::run::conclusion::{conclude, tell_placeholders};
+use crate::run::conclusion::{conclude, ended, tell_placeholders};
 use crate::run::hindsight::Hindsight;
 use crate::run::messages::{self, Closing};
 use crate::run::supervised::{Going, Kept, Prospect, Signals, Started};
@@ -202,9 +202,14 @@ impl End<'_> {
             }
             // That it was killed, and for what, has just been said.
             let crash = || summary.killed.is_none().then(|| messages::crash(ending))?;
+            let left = self.closing.as_ref().and_then(|_| ended(&summary));
             let closing = self.closing.map(|closing| closing.line(ending)).or_else(crash);
-            let lines =
-                seen.hints(ending).chain(self.withheld.lines(ending)).chain(seen.written()).chain(closing);
+            let lines = seen
+                .hints(ending)
+                .chain(self.withheld.lines(ending))
+                .chain(seen.written())
+                .chain(left)
+                .chain(closing);
             lines.for_each(|line| violations.line(&line));
             result
         });

@@ -117,6 +117,7 @@ pub fn run(task: Task, calls: &mut Dispatcher) -> Result<Summary, SyscallError> 
         settled: false,
         finished: false,
         departing: None,
+        left: Vec::new(),
         abandoned: false,
     };
     while !supervisor.finished {
@@ -142,6 +143,8 @@ struct Supervisor<'t> {
     finished: bool,
     /// The reaper that has said so.
     departing: Option<Departing>,
+    /// Names of what the command has left behind, as they arrive.
+    left: Vec<u8>,
     /// Whether who asked for the run has ended.
     abandoned: bool,
 }
@@ -287,6 +290,7 @@ impl Supervisor<'_> {
                     self.calls.covered(listener, number)?;
                 }
                 Event::Resumed => {}
+                Event::Left(piece) => self.left.extend(piece),
                 Event::Gone => {
                     self.departing = Some(reaper.departing());
                     self.finished = true;

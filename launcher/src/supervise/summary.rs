@@ -67,6 +67,8 @@ pub struct Summary {
     pub interrupted: bool,
     /// Whether background processes go on, as was asked for.
     pub kept_background: bool,
+    /// The names of processes that the command had left behind, and that were ended. They may hold anything.
+    pub left: Vec<Vec<u8>>,
     /// Why output could not be passed on, where that failed.
     pub failure: Option<output::Failure>,
     /// The reaper, where it has only itself to end.

@@ -106,7 +106,7 @@ fn limits_that_are_reached_are_named() {
         let large = "dd if=/dev/zero of=large bs=1M count=3 2> /dev/null; true";
         one(
             &lines(world, &["--max-file-size", "1M"], large),
-            &["the kernel ended a child in ", "a file may have 1048576 bytes", "--max-file-size"],
+            &["the kernel ended a child in ", "a file may have 1 MiB", "--max-file-size"],
         );
         none(&lines(world, &["--max-file-size", "4M"], large));
     });
@@ -119,7 +119,7 @@ fn memory_that_a_process_does_not_get_is_named_where_it_fails() {
     promise!(namespaces);
     in_worlds(|world| {
         let much = "/usr/bin/python3 -c 'bytearray(200000000)'";
-        let named = ["the run may use 67108864 bytes of memory", "allow more with --max-memory"];
+        let named = ["the run may use 64 MiB of memory", "allow more with --max-memory"];
         for flags in [&["--max-memory", "64M"][..], &["--max-memory", "64M", "--explain"]] {
             one(&lines(world, flags, much), &named);
         }

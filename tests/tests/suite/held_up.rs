@@ -116,7 +116,7 @@ fn memory_is_watched_while_the_command_is_stopped() {
         let child = "import time; kept = b'x' * (30 << 20); time.sleep(1000)";
         let script = format!("for n in 1 2 3 4 5 6; do python3 -c \"{child}\" & done; kill -STOP $$");
         let out = without_terminal(world, &["run", "--max-memory", "100M", "--", "sh", "-c", &script]);
-        out.exited(137).says("more than 104857600 bytes of memory");
+        out.exited(137).says("more than 100 MiB of memory");
     });
 }
 
@@ -208,7 +208,7 @@ fn processes_that_are_slow_to_inspect_delay_no_limit() {
             // A count that takes too long counts shared memory in full for each process: on a busy machine that ends
             // the run before all of them are there.
             let by_time = out.err().contains("timed out after") && out.out() == "ready\n";
-            assert!(by_time || out.err().contains("bytes of memory"), "{out}");
+            assert!(by_time || out.err().contains("iB of memory"), "{out}");
             assert!(late < Duration::from_secs(10), "{what}: {late:?} late");
         }
     });

@@ -167,8 +167,17 @@ fn processes_that_may_stay_do_and_no_others() {
         let kept = lines.iter().find(|line| line.contains("keeps its directory")).unwrap();
         let kept = kept.split('\'').nth(1).unwrap().to_string();
         std::fs::remove_dir_all(kept).unwrap();
-        world.sbx(["run", "--", "sh", "-c", &script]).run().exited(7);
+        let named = "ended 'attempt', which the command had left in the background";
+        world
+            .sbx(["run", "-v", "--", "sh", "-c", &script])
+            .run()
+            .exited(7)
+            .says(named)
+            .says("--keep-background");
         processes::none_left(&marker);
+        // What ends a moment later has not been cut off.
+        let out = world.sbx(["run", "-v", "--", "sh", "-c", "sleep 0.05 >/dev/null 2>&1 &"]).run().success();
+        assert!(!out.err().contains("in the background"), "{out}");
         // A timeout ends them all the same.
         let script = format!("{attempt} sleep {marker} >/dev/null & sleep 50");
         world.sbx(["run", "--keep-background", "-t", "1s", "--", "sh", "-c", &script]).run().exited(124);

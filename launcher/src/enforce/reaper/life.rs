@@ -6,7 +6,9 @@ use crate::enforce::doors;
 use crate::enforce::error::Named;
 use crate::enforce::mounts::{self, Entered, HookDirectories, ViewError};
 use crate::enforce::reaper::ending::{self, KILLING, STORM, TICK, end_all, reap_some, signal_all};
-use crate::enforce::reaper::messages::{GONE, RESUMED, encode, encode_protected, write_progress};
+use crate::enforce::reaper::messages::{
+    GONE, RESUMED, encode, encode_left, encode_protected, write_progress,
+};
 use crate::enforce::reaper::orders::{
     acquainted, kill, looked_at, make_pair, orphaned, protect_config, resume, suspend, terminate,
 };
@@ -23,6 +25,8 @@ use std::time::{Duration, Instant};
 /// How long processes that the command left behind may continue: the far end of a process substitution
 /// still has something to write when the command has ended.
 const GRACE: Duration = Duration::from_millis(250);
+/// More of them are not named.
+const MOST_NAMED: usize = 4;
 
 /// The life of the reaper.
 pub fn reap(
@@ -280,9 +284,11 @@ impl Reaping {
         let left = Instant::now();
         while !self.is_over() && process::has_children() {
             // A storm of processes gets no grace: it would use up the machine's process numbers.
-            let storm = reap_some() >= STORM;
-            if storm || (self.order == Order::None && left.elapsed() >= GRACE) {
+            if reap_some() >= STORM {
                 return;
+            }
+            if self.order == Order::None && left.elapsed() >= GRACE {
+                return self.name_the_rest();
             }
             if self.protection.as_ref().is_some_and(|protection| !protection.catches_up()) {
                 return;
@@ -290,6 +296,15 @@ impl Reaping {
             if let Some(arrived) = signal::wait_for(&self.watched, TICK) {
                 self.obey(arrived);
             }
+        }
+    }
+
+    /// Tells which processes will now be ended.
+    fn name_the_rest(&self) {
+        for child in process::children().into_iter().take(MOST_NAMED) {
+            let name = process::about(child, "comm").unwrap_or_default();
+            let pieces = encode_left(name.trim_end().as_bytes());
+            pieces.iter().for_each(|piece| drop(descriptor::write_all(self.sender, piece)));
         }
     }
 

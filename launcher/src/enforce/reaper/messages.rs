@@ -12,6 +12,9 @@ use std::os::fd::RawFd;
 /// A kind and a number.
 pub type Message = [u8; 5];
 
+/// Room for the name of a process and a zero (proc_pid_comm(5)).
+const NAME: usize = 16;
+
 /// The tree continues.
 pub const RESUMED: Message = [b'r', 0, 0, 0, 0];
 
@@ -39,6 +42,19 @@ pub fn encode_protected(number: u32) -> Message {
     message(b'm', number.to_le_bytes())
 }
 
+/// Which process is left that the command has started: its name, in pieces.
+pub fn encode_left(name: &[u8]) -> Vec<Message> {
+    let mut padded = [0; NAME];
+    padded.iter_mut().take(NAME - 1).zip(name).for_each(|(to, from)| *to = *from);
+    padded.as_chunks().0.iter().map(|piece| message(b'l', *piece)).collect()
+}
+
+/// The names that pieces of them consist of.
+pub fn names_left(pieces: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let whole = pieces.as_chunks::<NAME>().0.iter();
+    whole.map(|name| name.split(|byte| *byte == 0).next().unwrap_or_default())
+}
+
 /// The event that a message is about.
 pub fn decode([kind, number @ ..]: Message) -> Option<Event> {
     let status = i32::from_le_bytes(number);
@@ -46,6 +62,7 @@ pub fn decode([kind, number @ ..]: Message) -> Option<Event> {
         b'm' => Event::ConfigProtected(u32::from_le_bytes(number)),
         b'r' => Event::Resumed,
         b'g' => Event::Gone,
+        b'l' => Event::Left(number),
         b'e' => Event::Command(Change::Exited(status)),
         b'k' => Event::Command(Change::Killed(status)),
         b's' => Event::Command(Change::Stopped(status)),
@@ -148,6 +165,18 @@ fn read_exactly(events: RawFd, mut buffer: &mut [u8]) -> Result<(), SyscallError
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_arrive_as_they_were_sent() {
+        let sent = [&b"node"[..], b"a-name-of-fifteen-and-more", b"", b"\xffx"].map(encode_left).concat();
+        let pieces = sent.into_iter().filter_map(decode).flat_map(|event| match event {
+            Event::Left(piece) => piece.to_vec(),
+            _ => Vec::new(),
+        });
+        let pieces: Vec<u8> = pieces.collect();
+        let names: Vec<&[u8]> = names_left(&pieces).collect();
+        assert_eq!(names, [&b"node"[..], b"a-name-of-fifte", b"", b"\xffx"]);
+    }
     use std::os::fd::AsRawFd;
 
     #[test]

@@ -14,6 +14,7 @@ mod protection;
 mod watched_names;
 
 pub use ending::{Departing, end_all};
+pub use messages::names_left;
 
 use crate::enforce::child::{Progress, Steps};
 use crate::enforce::home::Held;
@@ -129,6 +130,8 @@ pub enum Event {
     ConfigProtected(u32),
     /// The tree continues, as ordered.
     Resumed,
+    /// A piece of the name of a process that the command has left behind, and that is to be ended.
+    Left([u8; 4]),
     /// No process of the tree is left. The reaper itself ends, and does nothing more.
     Gone,
     /// The reaper is done, or gone.

@@ -2,6 +2,7 @@
 
 use crate::explain::hint::{Reason, Rule};
 use crate::plan::limits::{Applied, LimitKey};
+use crate::text::exact_size;
 use std::time::Duration;
 
 /// That a limit in force was reached. How much would be enough, nobody knows: the flag is named without a value.
@@ -16,15 +17,15 @@ pub fn reason(key: LimitKey, limits: &[Applied]) -> Reason {
             (format!("a process may have {value} open files"), "limits.open_files", "--max-open-files")
         }
         LimitKey::FileSize => {
-            (format!("a file may have {value} bytes"), "limits.file_size", "--max-file-size")
+            (format!("a file may have {}", exact_size(value)), "limits.file_size", "--max-file-size")
         }
         LimitKey::Memory => {
-            (format!("the run may use {value} bytes of memory"), "limits.memory", "--max-memory")
+            (format!("the run may use {} of memory", exact_size(value)), "limits.memory", "--max-memory")
         }
         LimitKey::Cpu => (format!("a process may use {time:?} of processor time"), "limits.cpu", "--max-cpu"),
         LimitKey::Timeout => (format!("the run may take {time:?}"), "limits.timeout", "--timeout"),
         LimitKey::Output => {
-            (format!("{value} bytes of output are passed on"), "limits.output", "--max-output")
+            (format!("{} of output are passed on", exact_size(value)), "limits.output", "--max-output")
         }
     };
     let rule = Rule { text: format!("{what}; allow more with {flag}"), profile: None, key: Some(key) };

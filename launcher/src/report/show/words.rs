@@ -2,7 +2,7 @@
 
 use crate::explain::decode::signal_name;
 use crate::report::show::{name, sentence};
-use crate::text::escape;
+use crate::text::{UNITS, escape};
 use sbx_client::report::{
     Cause, Exit, Finding, FindingKind, HostUsed, LimitUsed, NetworkMode, NetworkUsed, Output, PublishedPort,
     Report, Rusage, Stream, Unit,
@@ -149,7 +149,6 @@ pub fn finding(finding: &Finding) -> String {
 
 /// An amount in the unit that fits.
 fn bytes(count: u64) -> String {
-    const UNITS: [&str; 6] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let (mut amount, mut unit) = (count as f64, 0);
     while amount >= 1024.0 && unit + 1 < UNITS.len() {
         (amount, unit) = (amount / 1024.0, unit + 1);
