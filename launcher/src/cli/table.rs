@@ -44,7 +44,7 @@ pub enum Takes {
     Duration(Field<Option<Bound<time::Duration>>>),
     Patience(Field<Option<Bound<time::Duration>>>),
     Size(Field<Option<Bound<u64>>>),
-    Count(Field<Option<Bound<u64>>>),
+    Count(Field<Option<Bound<u64>>>, fn(&str) -> Result<Bound<u64>, String>),
 }
 
 type Field<T> = fn(&mut Request) -> &mut T;
@@ -119,10 +119,11 @@ pub static GROUPS: &[(&str, &[Flag])] = &[
             "Time from SIGTERM to SIGKILL, after --timeout or a signal to sbx [default: 5s]"),
         valued("max-output", Size(|r| &mut r.max_output), "SIZE",
             "Pass on at most SIZE of stdout, and of stderr: the head and the tail ('64K', '1MiB', 'none')"),
-        valued("max-processes", Count(|r| &mut r.max_processes), "N", "Processes and threads at a time"),
+        valued("max-processes", Count(|r| &mut r.max_processes, units::count), "N", "Processes and threads at a time"),
         valued("max-memory", Size(|r| &mut r.max_memory), "SIZE", "Memory of all processes together"),
         valued("max-cpu", Duration(|r| &mut r.max_cpu), "DURATION", "Processor time of each process"),
-        valued("max-open-files", Count(|r| &mut r.max_open_files), "N", "Open files of each process"),
+        valued("max-open-files", Count(|r| &mut r.max_open_files, units::descriptors), "N",
+            "Open files of each process, at least 4"),
         valued("max-file-size", Size(|r| &mut r.max_file_size), "SIZE", "Size of each file that is written"),
     ]),
     ("Running", &[
@@ -219,7 +220,7 @@ impl Flag {
             Duration(field) => *field(r) = Some(units::duration(text(value)?)?),
             Patience(field) => *field(r) = Some(units::patience(text(value)?)?),
             Size(field) => *field(r) = Some(units::size(text(value)?)?),
-            Count(field) => *field(r) = Some(units::count(text(value)?)?),
+            Count(field, parse) => *field(r) = Some(parse(text(value)?)?),
         }
         Ok(())
     }

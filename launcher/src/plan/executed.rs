@@ -8,7 +8,7 @@ use crate::plan::rules::PathRule;
 use crate::plan::writable_roots::{self, Found, WritableRoots};
 use crate::profile::Variables;
 use crate::program::{Link, Program};
-use crate::sys::path::canonical;
+use crate::sys::path::{self, canonical};
 use crate::sys::within::is_within;
 use crate::text::shown;
 use std::path::{Component, Path, PathBuf};
@@ -45,6 +45,11 @@ pub fn of_command(
 ) -> Result<Option<(WritableRoots, Vec<Found>)>, Refusal> {
     let by_name = |rules: &[PathRule], path: &Path| is_covered(path, variables.workspace, rules);
     let links = executed.links();
+    if let Some((program, loader)) = executed.program.and_then(|program| Some((program, program.loader()?)))
+        && !by_name(rules, loader)
+    {
+        check_loader(&program.path, &canonical(loader), rules)?;
+    }
     if executed.commands.is_none() && links.iter().all(|link| by_name(rules, &link.path)) {
         return Ok(None);
     }
@@ -57,6 +62,19 @@ pub fn of_command(
         }
     }
     Ok(Some((roots, files)))
+}
+
+/// Where no rule lets the loader be executed, the kernel starts nothing, and says EACCES alone.
+fn check_loader(command: &Path, loader: &Path, rules: &[PathRule]) -> Result<(), Refusal> {
+    if covers(rules, loader) || !path::is_there(loader) {
+        return Ok(());
+    }
+    let (command, loader) = (shown(command), shown(loader));
+    let sentence = format!(
+        "cannot execute '{command}': no rule lets its loader '{loader}' be executed; let the profile extend a \
+         built-in one, or add --rox for the loader and the directories of its libraries"
+    );
+    Err(Refusal::with(Outcome::NotExecutable, sentence))
 }
 
 fn covers(rules: &[PathRule], path: &Path) -> bool {

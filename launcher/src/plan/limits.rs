@@ -15,8 +15,6 @@ use std::time::Duration;
 const KILL_AFTER: Duration = Duration::from_secs(5);
 /// Every program needs some memory before its first instruction, and so do the steps before the exec.
 const LEAST_DATA: u64 = 16 << 20;
-/// Descriptors 0 to 2 are taken, and the notification descriptor needs one more number below the limit.
-const LEAST_FILES: u64 = 4;
 
 /// By which means a limit is enforced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,11 +181,6 @@ pub(crate) enum Unenforced {
          has ended; leave one of them out, or lift the limit with {0} none"
     )]
     WithBackground(&'static str),
-    #[error(
-        "cannot start a command with {0} open files: standard input, output and error and the file of the \
-         program are {LEAST_FILES}"
-    )]
-    FewFiles(u64),
     #[error("cannot use --kill-after none: a command that ignores SIGTERM would run for ever; name a time")]
     NeverKilled,
     #[error(
@@ -227,10 +220,7 @@ pub(crate) fn ask(request: &Request, profile: &Profile) -> Result<Asked, Unenfor
     if request.keep_background {
         asked.without_end()?;
     }
-    match asked.open_files.filter(|count| *count < LEAST_FILES) {
-        Some(few) => Err(Unenforced::FewFiles(few)),
-        None => Ok(asked),
-    }
+    Ok(asked)
 }
 
 impl Asked {

@@ -137,7 +137,7 @@ sections! {
         /// Processes and threads at a time.
         "processes" processes: Option<Given<Bound<u64>>> = one(limit(units::count, "a number")),
         /// Descriptors of a process.
-        "open_files" open_files: Option<Given<Bound<u64>>> = one(limit(units::count, "a number")),
+        "open_files" open_files: Option<Given<Bound<u64>>> = one(limit(units::descriptors, "a number")),
         /// Size of a file that the command writes.
         "file_size" file_size: Option<Given<Bound<u64>>> = one(limit(units::size, "a size")),
         /// Memory of all processes together.

@@ -39,6 +39,9 @@ const LONGEST: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// The maximum size: file offsets are signed.
 const LARGEST: u64 = i64::MAX as u64;
 
+/// Descriptors 0 to 2 are taken, and the notification descriptor needs one more number below the limit.
+const LEAST_DESCRIPTORS: u64 = 4;
+
 /// Numbers are counted in billionths, because of the digits after the decimal point.
 const PARTS: u128 = 1_000_000_000;
 
@@ -114,6 +117,17 @@ pub fn count(text: &str) -> Result<Bound<u64>, String> {
         }
         text.parse().ok().filter(|count| *count <= u64::from(u32::MAX)).ok_or(Problem::TooMuch)
     })
+}
+
+/// A number of descriptors with which a command starts.
+pub fn descriptors(text: &str) -> Result<Bound<u64>, String> {
+    match count(text)? {
+        Bound::At(few) if few < LEAST_DESCRIPTORS => Err(format!(
+            "no command starts with {few}: standard input, output and error and the program's file are \
+             {LEAST_DESCRIPTORS}"
+        )),
+        bound => Ok(bound),
+    }
 }
 
 /// A TCP port.

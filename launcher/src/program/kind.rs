@@ -141,13 +141,15 @@ impl Program {
 
     /// The files that the kernel executes for it: itself, interpreters and the loader, in this order.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
-        let loader = self.last().and_then(|link| match &link.kind {
-            FileKind::Dynamic { interpreter } | FileKind::ForeignLoader { interpreter } => {
-                Some(interpreter.as_path())
-            }
+        self.chain.iter().map(|link| link.path.as_path()).chain(self.loader())
+    }
+
+    /// The loader that the kernel executes with it.
+    pub fn loader(&self) -> Option<&Path> {
+        match &self.last()?.kind {
+            FileKind::Dynamic { interpreter } | FileKind::ForeignLoader { interpreter } => Some(interpreter),
             _ => None,
-        });
-        self.chain.iter().map(|link| link.path.as_path()).chain(loader)
+        }
     }
 
     /// Whether a preloaded library is sure to be loaded: a dynamic program for this machine, started by this

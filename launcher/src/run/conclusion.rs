@@ -27,8 +27,8 @@ pub fn conclude(
         }
         Ending::Killed(libc::SIGSYS) => {
             violations.line(
-                "the filter ended the command: a system call of another architecture, or one that \
-                the profile kills for",
+                "SIGSYS ended the command: by the filter, at a system call of another architecture or one that \
+                the profile kills for, or sent by a process",
             );
         }
         Ending::Killed(signal) if ended_by_cpu_limit(signal, summary, limit(LimitKey::Cpu)) => {

@@ -257,7 +257,12 @@ fn size_and_number_of_files_are_limited() {
             world.write("own.json", own);
             world.run("./own.json", ["true"]).run().success().silent();
         }
-        world.sbx(["run", "--max-open-files", "3", "--", "true"]).run().refused(125, &["3 open files"]);
+        let few = ["no command starts with 3", "are 4"];
+        world.sbx(["run", "--max-open-files", "3", "--", "true"]).run().refused(125, &few);
+        world.write("own.json", r#"{"extends": "workspace", "limits": {"open_files": 3}}"#);
+        let checked = world.sbx(["profile", "check", "./own.json"]).run();
+        assert!(checked.err().contains("limits.open_files"), "{checked}");
+        world.run("./own.json", ["true"]).run().refused(125, &few);
     });
 }
 

@@ -1,7 +1,7 @@
 //! Which directory is the workspace, which paths are allowed, denied or cached around it, and what is said about that.
 
 use crate::namespaces::with_namespaces;
-use sbx_tests::{User, World, as_users, in_worlds};
+use sbx_tests::{User, World, as_users, in_worlds, kernel, promise};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -50,6 +50,18 @@ fn a_denied_command_is_named() {
     }
     world.sbx(["run", "--deny", "/proc", "--", "true"]).run().success();
     world.sbx(["run", "--deny", "/etc/hosts", "--", "private/script"]).run().success().prints("ran\n");
+}
+
+/// The kernel would refuse the exec, and say no more than that.
+#[test]
+fn a_profile_that_forgets_the_loader_is_told_of_it() {
+    promise!(kernel::PATHS);
+    let world = World::new(&User::ordinary());
+    let rules = r#""syscalls": {"allow": ["@system-service"]}"#;
+    world.write("own.json", format!("{{{rules}}}"));
+    world.run("./own.json", ["true"]).run().refused(126, &["its loader", "ld-linux", "--rox"]);
+    world.write("own.json", format!(r#"{{"extends": "minimal", {rules}}}"#));
+    world.run("./own.json", ["true"]).run().success().silent();
 }
 
 #[test]

@@ -34,6 +34,7 @@ impl Explainer {
             return reason;
         }
         let (verb, flag, key) = match (writes, executes) {
+            (true, true) => ("change and execute", "--rwx", "paths.write"),
             (true, _) => ("change", "--rw", "paths.write"),
             (_, true) => ("execute", "--rox", "paths.execute"),
             _ => ("read", "--ro", "paths.read"),

@@ -133,7 +133,10 @@ impl Explainer {
         }
         let note = match self.network {
             NetworkMode::Ports if self.proxy.is_some() => Some("instead of naming hosts"),
-            NetworkMode::Ports => Some("instead of naming ports"),
+            // Such sockets are mostly the resolver's.
+            NetworkMode::Ports => Some(
+                "instead of naming ports; names are looked up where hosts are named: --connect HOST:PORT",
+            ),
             NetworkMode::Private => Some("instead of a network of its own"),
             // Only a run with namespaces of its own could have a network of its own.
             NetworkMode::None

@@ -197,7 +197,7 @@ fn cases() -> Vec<Case> {
             vec![2, DGRAM, 17],
             none(),
             "may only use TCP, on the ports that were named",
-            "--net host (instead of naming ports)",
+            "--net host (instead of naming ports; names are looked up where hosts are named: --connect HOST:PORT)",
         ),
         (
             "network",

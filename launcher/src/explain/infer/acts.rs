@@ -110,8 +110,8 @@ pub fn linked(granted: Grants<'_>, from: &Entry, to: &Entry) -> Option<Vec<Need>
     }
     let mut needs = made(to, Access::CREATE)?;
     if from.parent() != to.parent() {
-        needs.push(need(from.parent(), WRITES, &from.path, Access::REFER));
         needs.extend(gained(granted, from, to));
+        needs.push(need(from.parent(), WRITES, &from.path, Access::REFER));
     }
     Some(needs)
 }
@@ -133,22 +133,23 @@ pub fn renamed(granted: Grants<'_>, from: &Entry, to: &Entry, flags: u32) -> Opt
     if !possible || device(to.parent()) != device(from.parent()) {
         return None;
     }
-    let mut needs = vec![
-        need(from.parent(), WRITES, &from.path, Access::REMOVE),
-        need(to.parent(), WRITES, &to.path, Access::CREATE),
-    ];
+    let mut needs = Vec::with_capacity(3);
     if moves {
         needs.extend(gained(granted, from, to));
         if exchanges {
             needs.extend(gained(granted, to, from));
         }
     }
+    needs.push(need(from.parent(), WRITES, &from.path, Access::REMOVE));
+    needs.push(need(to.parent(), WRITES, &to.path, Access::CREATE));
     Some(needs)
 }
 
-/// The right that the file would gain in its new place: Landlock denies that.
+/// The right that the file would gain in its new place: Landlock denies that. It is of use only with the right to
+/// change the directory, by a rule that holds for both: one for the file alone mounts it by itself.
 fn gained(granted: Grants<'_>, from: &Entry, to: &Entry) -> Option<Need> {
-    granted(to.parent(), EXECUTES).then(|| need(&from.path, EXECUTES, &from.path, Access::EXECUTE))
+    let access = Access::REFER | Access::EXECUTE;
+    granted(to.parent(), EXECUTES).then(|| need(&from.path, EXECUTES, &from.path, access))
 }
 
 fn device(path: &Path) -> Option<u64> {

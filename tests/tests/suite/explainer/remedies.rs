@@ -47,6 +47,24 @@ fn a_directory_out_of_sight_is_opened_for_what_is_to_be_made_in_it() {
     });
 }
 
+/// By a hard link in the workspace a file could be executed, so Landlock wants that right for its first name, too.
+#[test]
+fn a_link_into_the_workspace_asks_for_all_rights_that_it_takes() {
+    need!("ln");
+    promise!(namespaces);
+    in_worlds(|world| {
+        let other = world.home.join("other");
+        world.write(other.join("file"), "x\n");
+        let (at, link) = (other.to_str().unwrap(), format!("ln {}/file linked", other.display()));
+        for flag in ["--ro", "--rw"] {
+            one(&lines(world, &[flag, at], &link), &[&format!("allow it with --rwx {at}")]);
+            assert!(!world.path("linked").exists());
+        }
+        none(&lines(world, &["--rwx", at], &link));
+        assert!(world.path("linked").exists());
+    });
+}
+
 /// git needs many files of a repository. A flag for each that it asks for first would be one refusal after the other.
 #[test]
 fn a_repository_is_opened_as_a_whole() {
