@@ -99,8 +99,8 @@ impl Placeholders {
         let all = by_directory(&self.placeholders).into_iter();
         let left = all.flat_map(|(directory, own)| remove(directory, own));
         let left = left.map(|placeholder| placeholder.path.clone());
-        let watched = self.watched.iter().filter(|path| !remove_one(path, Shape::Link)).cloned();
-        left.chain(watched).collect()
+        let is_gone = |path: &Path| removed(&hold(path.parent().unwrap_or(path)), path, Shape::Link);
+        left.chain(self.watched.iter().filter(|path| !is_gone(path)).cloned()).collect()
     }
 }
 
@@ -131,7 +131,8 @@ fn remove<'s>(directory: &Path, mut placeholders: Vec<&'s Placeholder>) -> Vec<&
     match lock.and_then(|lock| lock.try_lock().map(|()| lock)) {
         Ok(lock) => {
             let (times, all) = (Times::of(&lock), placeholders.len());
-            placeholders.retain(|placeholder| !placeholder.remove());
+            let held = hold(directory);
+            placeholders.retain(|placeholder| !removed(&held, &placeholder.path, placeholder.shape));
             if placeholders.len() < all {
                 times.restore(&lock);
             }
@@ -231,39 +232,44 @@ impl Placeholder {
     fn stands(&self) -> bool {
         standing(&self.path, self.shape).is_ok_and(|standing| standing.is_some())
     }
-
-    fn remove(&self) -> bool {
-        remove_one(&self.path, self.shape)
-    }
 }
 
-/// Removes a placeholder. Returns true if none of ours is left: it was removed, is gone, or is now something else. Its
-/// directory is held meanwhile, and no link is followed to it: a command of another run may put one there.
-fn remove_one(path: &Path, wanted: Shape) -> bool {
-    let Some((above, name)) = path.parent().zip(path.file_name()) else { return true };
-    let removed =
-        Directory::open(Path::new("/")).and_then(|root| root.place(from_root(above))).and_then(|directory| {
-            let held = PathBuf::from(descriptor::own_name(directory.as_fd().as_raw_fd())).join(name);
-            let look = |meta: Metadata| looks_like_one(&held, &meta, wanted);
-            match held.symlink_metadata().and_then(look).of("stat")? {
-                None => Ok(()),
-                Some(Shape::Directory) => {
-                    let removed = directory.change(|| file::remove_directory(directory.as_fd(), name));
-                    removed.inspect_err(|failed| {
-                        // Somebody outside has put something there, and it is an ordinary directory from now on.
-                        if failed.errno() == libc::ENOTEMPTY {
-                            let _ =
-                                directory.below(Path::new(name)).and_then(|own| own.change_mode(MODE, 0o755));
-                        }
-                    })
-                }
-                Some(_) => directory.change(|| file::unlink(directory.as_fd(), name)),
-            }
-        });
-    let is_anothers = |failed: SyscallError| {
+/// Holds a directory from which placeholders are removed. No link is followed to it: a command of another run may put
+/// one there.
+fn hold(directory: &Path) -> Result<Directory, SyscallError> {
+    Directory::open(Path::new("/")).and_then(|root| root.place(from_root(directory)))
+}
+
+/// Removes a placeholder from its directory. Returns true if none of ours is left: it was removed, is gone, or is now
+/// something else.
+fn removed(directory: &Result<Directory, SyscallError>, path: &Path, wanted: Shape) -> bool {
+    let is_anothers = |failed: &SyscallError| {
         let kind = failed.cause.kind();
         matches!(kind, io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::NotADirectory)
             || says_missing(&failed.cause)
     };
-    removed.map_or_else(is_anothers, |()| true)
+    let Some(name) = path.file_name() else { return true };
+    match directory.as_ref().map(|directory| remove_from(directory, name, wanted)) {
+        Ok(Ok(())) => true,
+        Ok(Err(failed)) => is_anothers(&failed),
+        Err(failed) => is_anothers(failed),
+    }
+}
+
+fn remove_from(directory: &Directory, name: &OsStr, wanted: Shape) -> Result<(), SyscallError> {
+    let held = PathBuf::from(descriptor::own_name(directory.as_fd().as_raw_fd())).join(name);
+    let look = |meta: Metadata| looks_like_one(&held, &meta, wanted);
+    match held.symlink_metadata().and_then(look).of("stat")? {
+        None => Ok(()),
+        Some(Shape::Directory) => {
+            let removed = directory.change(|| file::remove_directory(directory.as_fd(), name));
+            removed.inspect_err(|failed| {
+                // Somebody outside has put something there, and it is an ordinary directory from now on.
+                if failed.errno() == libc::ENOTEMPTY {
+                    let _ = directory.below(Path::new(name)).and_then(|own| own.change_mode(MODE, 0o755));
+                }
+            })
+        }
+        Some(_) => directory.change(|| file::unlink(directory.as_fd(), name)),
+    }
 }

@@ -1,21 +1,24 @@
 //! What listings of directories tell of paths: what is certainly not there, or a directory. A plan asks for hundreds of
 //! names in two directories, of which nearly none exists: a listing answers all of them.
 //!
-//! A listing is read once for one plan, when some names have been asked for, and is as old as a look at the first of
-//! them would be. It is believed about what it does not have, and about what are directories. Whatever else it has is
-//! looked at, as is everything where it cannot be read.
+//! The first names that are asked for in a directory are looked up, each once. For more the directory is listed, and
+//! that is as old as a look at the first of them would be. It is believed about what it does not have, and about what
+//! are directories. Whatever else it has is looked at, as is everything where it cannot be read.
 
-use crate::plan::namespaces::placeholder::MODE;
+use crate::plan::namespaces::placeholder::{MODE, PERMISSIONS};
 use crate::sys::listing::{Entry, Listing};
 use crate::sys::observed::{self, Depth};
 use crate::sys::path::is_plain;
 use std::cell::RefCell;
 use std::ffi::OsStr;
+use std::fs::Metadata;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// So many names of a directory are looked at one by one: reading it takes five calls. Of a base more are asked.
-const FEW: u32 = 3;
+/// So many names of a directory are looked up one by one: reading it takes five calls. Of a base more are asked.
+const FEW: usize = 5;
 
 /// Directories that may have been listed.
 #[derive(Debug, Default)]
@@ -27,10 +30,20 @@ pub struct Listings {
 
 #[derive(Debug)]
 enum Known {
-    /// How many names were asked for.
-    Asked(u32),
+    /// It is no placeholder, and has these.
+    Asked(Vec<(Vec<u8>, Found)>),
     /// What it has, as far as that tells.
     Listed(Option<Listing>),
+}
+
+/// What there is by a name.
+#[derive(Clone, Copy, Debug)]
+enum Found {
+    Missing,
+    /// A directory, with its permissions if they are known.
+    Directory(Option<u32>),
+    /// Something else, or something that may be meant by the name.
+    Other,
 }
 
 /// The first component of a path that is not there.
@@ -101,6 +114,8 @@ impl Listings {
         let is_above = |base: &&PathBuf| {
             text.strip_prefix(base.as_os_str().as_bytes()).is_some_and(|rest| rest.first() == Some(&b'/'))
         };
+        // Nobody has looked at a base.
+        let mut kept_as = None;
         let mut above = self.bases.iter().filter(is_above).map(|base| base.as_os_str().len()).max()?;
         while above < text.len() {
             let name = text.get(above + 1..)?;
@@ -110,37 +125,38 @@ impl Listings {
             }
             let next = above + 1 + name.len();
             let (directory, here) = (part(text, above)?, part(text, next)?);
-            match self.entry(directory, name)? {
-                (Entry::Missing, in_placeholder) => {
+            match self.entry(directory, kept_as, name)? {
+                (Found::Missing, in_placeholder) => {
                     return Some(Told::Lacking(Lacking { at: here, in_placeholder }));
                 }
-                (Entry::Directory, _) => above = next,
-                (Entry::Other, _) => return None,
+                (Found::Directory(mode), _) => (above, kept_as) = (next, mode),
+                (Found::Other, _) => return None,
             }
         }
         Some(Told::Directory)
     }
 
     /// What a directory has of a name, and whether the directory may be a placeholder.
-    fn entry(&self, directory: &Path, name: &[u8]) -> Option<(Entry, bool)> {
+    fn entry(&self, directory: &Path, mode: Option<u32>, name: &[u8]) -> Option<(Found, bool)> {
         let mut known = self.known.borrow_mut();
         let place = match known.iter().position(|(path, _)| path.as_os_str() == directory.as_os_str()) {
             Some(place) => place,
             None => {
-                let is_base = self.bases.iter().any(|base| base.as_os_str() == directory.as_os_str());
-                let asked = if is_base { FEW } else { 0 };
-                known.push((directory.to_path_buf(), Known::Asked(asked)));
+                known.push((directory.to_path_buf(), self.unasked(directory, mode)));
                 known.len() - 1
             }
         };
         let (_, state) = known.get_mut(place)?;
-        if let Known::Asked(times) = state {
-            *times += 1;
-            if *times <= FEW {
-                return None;
+        if let Known::Asked(names) = state {
+            if let Some((_, found)) = names.iter().find(|(asked, _)| asked == name) {
+                return Some((*found, false));
             }
-            // Who observes what is looked at is told of each name.
-            *state = Known::Listed(observed::aside(|| Listing::of(directory)));
+            if names.len() < FEW {
+                let found = look_up(directory, name)?;
+                names.push((name.to_vec(), found));
+                return Some((found, false));
+            }
+            *state = Known::Listed(listed(directory));
         }
         match state {
             Known::Listed(Some(listing)) => {
@@ -149,11 +165,45 @@ impl Listings {
                     true => observed::tell(directory, b"", Depth::Contents),
                     false => observed::tell(directory, name, Depth::Attributes),
                 }
-                Some((listing.entry(name), may_be_one && listing.is_empty()))
+                let found = match listing.entry(name) {
+                    Entry::Missing => Found::Missing,
+                    Entry::Directory => Found::Directory(None),
+                    Entry::Other => Found::Other,
+                };
+                Some((found, may_be_one && listing.is_empty()))
             }
             Known::Listed(None) | Known::Asked(_) => None,
         }
     }
+
+    /// What is known of a directory before it is asked for a name.
+    fn unasked(&self, directory: &Path, mode: Option<u32>) -> Known {
+        let is_base = self.bases.iter().any(|base| base.as_os_str() == directory.as_os_str());
+        let look = || directory.symlink_metadata().ok().map(|meta| permissions(&meta));
+        let may_be_placeholder = || mode.or_else(look).is_none_or(|mode| mode == MODE);
+        match is_base || may_be_placeholder() {
+            true => Known::Listed(listed(directory)),
+            false => Known::Asked(Vec::new()),
+        }
+    }
+}
+
+/// Who observes what is looked at is told of each name.
+fn listed(directory: &Path) -> Option<Listing> {
+    observed::aside(|| Listing::of(directory))
+}
+
+/// What a directory has of a name, if that can be told.
+fn look_up(directory: &Path, name: &[u8]) -> Option<Found> {
+    match directory.join(OsStr::from_bytes(name)).symlink_metadata() {
+        Ok(meta) if meta.is_dir() => Some(Found::Directory(Some(permissions(&meta)))),
+        Ok(_) => Some(Found::Other),
+        Err(error) => (error.kind() == io::ErrorKind::NotFound).then_some(Found::Missing),
+    }
+}
+
+fn permissions(meta: &Metadata) -> u32 {
+    meta.mode() & PERMISSIONS
 }
 
 fn part(text: &[u8], length: usize) -> Option<&Path> {

@@ -20,7 +20,7 @@ pub const FILE_MODE: u32 = 0o444;
 /// Where a placeholder link leads: nothing can ever be made there.
 pub const NOWHERE: &str = "/dev/null/sbx-placeholder";
 /// The bits of a mode that chmod(2) sets.
-const PERMISSIONS: u32 = 0o7777;
+pub const PERMISSIONS: u32 = 0o7777;
 
 /// A name that is kept from being made.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,12 @@
 //! What stays as it is inside a directory that may be changed: files that something outside the sandbox executes or
 //! trusts later.
 
+use crate::plan::listings::Listings;
 use crate::plan::namespaces::placeholder::{self, Shape};
 use crate::plan::namespaces::places::Roots;
 use crate::sys::{path, plain};
 use crate::text::shown;
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
 /// Something protected.
@@ -58,28 +60,30 @@ impl Protected {
         Protected { missing: IfMissing::MadeFreely, ..Protected::new(path) }
     }
 
-    /// Whether a placeholder stands there, or nothing.
-    fn is_free(&self) -> bool {
+    /// Whether a placeholder stands there.
+    fn is_kept_free(&self, meta: &Metadata) -> bool {
+        let is_one = |shape| placeholder::is_one(&self.path, meta, shape).is_some();
         match self.missing {
-            IfMissing::Placeholder(shape) => placeholder::is_free(&self.path, shape),
-            IfMissing::SetAside => placeholder::is_free(&self.path, Shape::Link),
+            IfMissing::Placeholder(shape) => is_one(shape),
+            IfMissing::SetAside => is_one(Shape::Link),
             IfMissing::MadeFreely => false,
         }
     }
 
     /// Looks what is there.
-    pub fn find(&self, roots: &Roots) -> Found {
+    pub fn find(&self, roots: &Roots, listings: &Listings) -> Found {
         let root = roots.above(&self.path);
         let between = self.path.ancestors().skip(1).take_while(|above| Some(*above) != root);
-        let links = between.filter(|above| above.symlink_metadata().is_ok_and(|meta| meta.is_symlink()));
+        let may_be_link = |above: &&Path| !listings.has_directory(above);
+        let links = between
+            .take_while(may_be_link)
+            .filter(|above| above.symlink_metadata().is_ok_and(|meta| meta.is_symlink()));
         if let Some(link) = links.last() {
             return Found::Behind(link.to_path_buf());
         }
-        if self.is_free() {
-            return Found::Nothing;
-        }
         match self.path.symlink_metadata() {
             Err(error) if path::says_missing(&error) => Found::Nothing,
+            Ok(meta) if self.is_kept_free(&meta) => Found::Nothing,
             Ok(meta) if meta.is_symlink() => Found::Link(self.path.canonicalize().ok()),
             Ok(_) => Found::There,
             // It may be there, and mounting will tell.
@@ -90,8 +94,13 @@ impl Protected {
 
 /// What there is at a protected path. Where a link leads there, which the command could replace, that is
 /// said, and what it leads to now stays as it is.
-pub fn find(protected: Protected, roots: &Roots, warnings: &mut Vec<String>) -> Option<(Protected, Found)> {
-    let found = protected.find(roots);
+pub fn find(
+    protected: Protected,
+    roots: &Roots,
+    listings: &Listings,
+    warnings: &mut Vec<String>,
+) -> Option<(Protected, Found)> {
+    let found = protected.find(roots, listings);
     let Found::Behind(link) = &found else { return Some((protected, found)) };
     if protected.missing == IfMissing::MadeFreely && !path::is_there(&protected.path) {
         return None;
@@ -100,7 +109,7 @@ pub fn find(protected: Protected, roots: &Roots, warnings: &mut Vec<String>) -> 
     let path = path::in_real_directory(&protected.path)?;
     roots.above(&path)?;
     let protected = Protected { path, ..protected };
-    let found = protected.find(roots);
+    let found = protected.find(roots, listings);
     Some((protected, found))
 }
 

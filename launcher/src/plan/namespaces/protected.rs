@@ -59,7 +59,7 @@ impl Layout {
         if let Some(Lacking { at, in_placeholder: false }) = listings.first_missing(&protected.path) {
             return self.keep_missing(&protected, Some(at), roots);
         }
-        let Some((protected, found)) = find(protected, roots, warnings) else { return };
+        let Some((protected, found)) = find(protected, roots, listings, warnings) else { return };
         if let Found::Unseen(why) = &found {
             let path = shown(&protected.path);
             warnings.push(format!(

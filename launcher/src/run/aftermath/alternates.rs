@@ -3,7 +3,7 @@
 
 use super::links::LONGEST_TABLE;
 use super::recorded::MOST_LOOKED_AT;
-use super::{Aftermath, Look};
+use super::{Aftermath, Look, Opened};
 use crate::plan::files::tidy;
 use crate::plan::namespaces::Record;
 use crate::sys::SyscallError;
@@ -23,20 +23,18 @@ const ALTERNATES: &str = "alternates";
 impl Aftermath {
     /// Puts aside alternates of the command's that lead to another repository than those of the workspace, and those
     /// that do over a link.
-    pub(super) fn look_at_alternates(&self, place: &Path, look: &mut Look) {
+    pub(super) fn look_at_alternates(&self, &Opened { own, place, path, .. }: &Opened<'_>, look: &mut Look) {
         // One that cannot be opened is told of elsewhere.
-        let Ok(own) = self.root.below(place) else { return };
         let Ok(info) = own.below(Path::new(INFO)) else { return };
-        let path = self.workspace.join(place);
         let leads_away = match read(&info) {
             Ok(None) => false,
-            Ok(Some(text)) => self.leads_away(&path, &text, self.are_new(place, &path, &info, &text)),
+            Ok(Some(text)) => self.leads_away(path, &text, self.are_new(place, path, &info, &text)),
             Err(_) => true,
         };
         if leads_away {
             let name = Path::new(INFO).join(ALTERNATES);
-            let aside = look.put_aside(&own, &name, &path.join(&name));
-            look.found_states(&path, &[name], &aside.into_iter().collect::<Vec<_>>());
+            let aside = look.put_aside(own, &name, &path.join(&name));
+            look.found_states(path, &[name], &aside.into_iter().collect::<Vec<_>>());
         }
     }
 

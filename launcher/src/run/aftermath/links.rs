@@ -3,7 +3,7 @@
 //! branches and of people, which a command chooses (`packed-refs`, logs), names of objects, and whatever else it keeps.
 
 use super::new::New;
-use super::{Aftermath, Look};
+use super::{Aftermath, Look, Opened};
 use crate::enforce::aside::{is_aside, set_aside_above};
 use crate::sys::beneath::{Directory, Entry, LISTING};
 use crate::sys::file;
@@ -35,14 +35,13 @@ pub const LONGEST_TABLE: u64 = 1 << 20;
 
 impl Aftermath {
     /// Puts aside what is new of that in a repository, and in what it keeps of its linked worktrees.
-    pub(super) fn look_at_links(&self, place: &Path, look: &mut Look) {
-        let path = self.workspace.join(place);
+    pub(super) fn look_at_links(&self, &Opened { place, path, .. }: &Opened<'_>, look: &mut Look) {
         let mut seen = BTreeSet::new();
         for _ in 0..TIMES {
             // One that cannot be opened is told of elsewhere. It is opened anew, for each can be listed once.
             let Ok(own) = self.root.below(place) else { return };
             let mut scan = Scan::new(&seen, own.is_in_memory());
-            scan.descend(&own, self.new_entries(&path, &own));
+            scan.descend(&own, self.new_entries(path, &own));
             let Scan { found, has_more, .. } = scan;
             // Among refs and logs, any name is one of a ref.
             let put_aside = found
@@ -50,7 +49,7 @@ impl Aftermath {
                 .filter_map(|place| look.tell_failure(&path.join(place), set_aside_above(&own, place)));
             let put_aside: Vec<PathBuf> = put_aside.collect();
             look.aside.extend(put_aside.iter().map(|place| path.join(place)));
-            look.found_states(&path, &found, &put_aside);
+            look.found_states(path, &found, &put_aside);
             if !has_more {
                 return;
             }
@@ -58,7 +57,7 @@ impl Aftermath {
         }
         look.outcome.failures.push(format!(
             "cannot put aside all links that git would follow in '{}': there are too many",
-            shown(&path)
+            shown(path)
         ));
     }
 }
@@ -94,9 +93,11 @@ impl Scan<'_> {
             };
             self.list(&directory, new, &place, |name| {
                 let inner = place.join(name);
-                let new = new.within(&directory, name);
-                let is_seen = has_refs(&inner) || has_lists(&inner) || new.may_be_in(&directory, name);
-                if is_looked_into(&inner) && is_seen {
+                if !is_looked_into(&inner) {
+                    return;
+                }
+                let (new, has_new) = new.into_one(&directory, name);
+                if has_new || has_refs(&inner) || has_lists(&inner) {
                     rest.push((inner, new));
                 }
             });

@@ -1,6 +1,7 @@
 //! What a look at the workspace has found so far.
 
 use super::index;
+use super::new::New;
 use super::recorded::Looked;
 use super::remotes::Followed;
 use super::submodules::Submodules;
@@ -25,6 +26,16 @@ pub struct Look {
     pub followed: Followed,
     /// What has been put aside.
     pub aside: BTreeSet<PathBuf>,
+}
+
+/// A repository that is looked at.
+pub struct Opened<'a> {
+    pub own: &'a Directory,
+    /// Its place in the workspace.
+    pub place: &'a Path,
+    pub path: &'a Path,
+    /// What of git's own files may have been changed.
+    pub new: New,
 }
 
 impl Look {

@@ -35,10 +35,10 @@ use crate::plan::namespaces::git::shape::is_within_git;
 use crate::plan::namespaces::placeholder::Watched;
 use crate::plan::namespaces::{CONFIG, Layout, Record, Repository};
 use crate::sys::beneath::{Directory, from_root};
-use crate::sys::path::is_there;
+use crate::sys::path::{is_there, says_missing};
 use crate::sys::{SyscallError, plain, process, timer};
 use crate::text::shown;
-use look::Look;
+use look::{Look, Opened};
 use new::Times;
 use pointers::Kind;
 use recorded::known;
@@ -251,11 +251,7 @@ impl Aftermath {
             Kind::Directory => {
                 self.look_into(place, is_protected, look);
                 if !is_worktree {
-                    self.look_at_indexes(place, look);
-                    self.look_at_states(place, look);
-                    self.look_at_links(place, look);
-                    self.look_at_alternates(place, look);
-                    self.look_at_remotes(place, look);
+                    self.look_at_own(place, &path, look);
                 }
             }
             Kind::Leads(target) if !is_for_submodules(&self.root, place) => match target
@@ -275,6 +271,26 @@ impl Aftermath {
             Kind::Leads(_) | Kind::Unclear => self.turn_away(place, &kind, look),
             Kind::Nothing => {}
         }
+    }
+
+    /// Looks at what git keeps for itself in a repository.
+    fn look_at_own(&self, place: &Path, path: &Path, look: &mut Look) {
+        let own = match self.root.below(place) {
+            Ok(own) => own,
+            // A file that leads to one.
+            Err(failed) if says_missing(&failed.cause) => return,
+            // That is told of elsewhere.
+            Err(_) => {
+                look.indexes.has_unseen |= self.is_known(path);
+                return;
+            }
+        };
+        let opened = Opened { own: &own, place, path, new: self.new_of_git(path, &own) };
+        self.look_at_indexes(&opened, look);
+        self.look_at_states(&opened, look);
+        self.look_at_links(&opened, look);
+        self.look_at_alternates(&opened, look);
+        self.look_at_remotes(&opened, look);
     }
 
     /// Looks at a repository's directory.

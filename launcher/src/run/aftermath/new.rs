@@ -31,19 +31,19 @@ impl New {
         }
     }
 
-    /// Whether there may be entries that are new in a directory of this name in that one, or in directories in it.
-    pub fn may_be_in(self, directory: &Directory, name: &OsStr) -> bool {
-        match self {
-            New::All => true,
-            New::Since(since) => {
-                directory.ages(name).is_ok_and(|ages| ages.changed >= since || ages.names != 2)
-            }
-        }
-    }
-
     /// What is new in a directory of this name in that one. A directory that was moved here brings along what is older:
     /// the kernel gives only itself a new time.
     pub fn within(self, directory: &Directory, name: &OsStr) -> New {
-        if self.is(directory, name) { New::All } else { self }
+        self.into_one(directory, name).0
+    }
+
+    /// The same, and whether there may be entries that are new in it, or in directories in it.
+    pub fn into_one(self, directory: &Directory, name: &OsStr) -> (New, bool) {
+        let New::Since(since) = self else { return (self, true) };
+        match directory.ages(name) {
+            Ok(ages) if ages.changed >= since => (New::All, true),
+            Ok(ages) => (self, ages.names != 2),
+            Err(_) => (self, false),
+        }
     }
 }

@@ -6,7 +6,7 @@ use super::repository::Before;
 use super::state::tree_of;
 use super::submodules;
 use super::told::RECORDED;
-use super::{Aftermath, Look, PART};
+use super::{Aftermath, Look, Opened, PART};
 use crate::plan::namespaces::record::Recorded;
 use crate::plan::namespaces::{Layout, Record};
 use crate::sys::beneath::Directory;
@@ -70,36 +70,25 @@ impl Aftermath {
     }
 
     /// Puts aside what git outside should not read.
-    pub(super) fn look_at_indexes(&self, place: &Path, look: &mut Look) {
-        // One that cannot be opened is told of elsewhere.
-        let path = self.workspace.join(place);
-        let own = match self.root.below(place) {
-            Ok(own) => own,
-            // A file that leads to one.
-            Err(failed) if says_missing(&failed.cause) => return,
-            Err(_) => {
-                look.indexes.has_unseen |= self.is_known(&path);
-                return;
-            }
-        };
-        let (new, mut left) = (self.new_of_git(&path, &own), look.indexes.left);
+    pub(super) fn look_at_indexes(&self, &Opened { own, place, path, new }: &Opened<'_>, look: &mut Look) {
+        let mut left = look.indexes.left;
         // git goes into a submodule wherever a link leads, and nobody looks at what runs keep.
         let submodules = RefCell::new(std::mem::take(&mut look.submodules));
         let leads_away = |directory: &Path, inner: Inner, entry: &[u8]| {
             let tree = tree_of(&path.join(directory));
             let submodule = tree.map(|tree| tree.join(OsStr::from_bytes(entry)));
             if inner == Inner::Sparse {
-                return !may_be_sparse(&own, directory) || submodule.is_none_or(|path| is_there(&path));
+                return !may_be_sparse(own, directory) || submodule.is_none_or(|path| is_there(&path));
             }
             let leads_away = submodule.as_deref().is_some_and(|submodule| self.leads_to_runs(submodule));
             submodules.borrow_mut().extend(submodule);
             leads_away
         };
-        let has_new = Indexes::of(&own, new, &mut left, &leads_away)
+        let has_new = Indexes::of(own, new, &mut left, &leads_away)
             .find(&mut |odd| self.put_index_aside(&place.join(odd.place), &odd.entries, look));
         look.submodules = submodules.into_inner();
         look.indexes.left = left;
-        look.indexes.has_new |= has_new && self.is_known(&path);
+        look.indexes.has_new |= has_new && self.is_known(path);
     }
 
     fn put_index_aside(&self, index: &Path, entries: &[Vec<u8>], look: &mut Look) {

@@ -4,7 +4,7 @@
 use super::new::New;
 use super::repository::MOST_WORKTREES;
 use super::told::Seen;
-use super::{Aftermath, Look};
+use super::{Aftermath, Look, Opened};
 use crate::plan::namespaces::CONFIG;
 use crate::plan::namespaces::git::shape::{entry_of, files_of, named_by};
 use crate::plan::namespaces::git_config::{LONGEST, parse, read};
@@ -100,20 +100,19 @@ impl Aftermath {
 
     /// Puts aside what leads a remote of any repository to where runs write: the configuration may be as it was when a
     /// command puts a link at the path.
-    pub(super) fn look_at_remotes(&self, place: &Path, look: &mut Look) {
-        let read = |own: Directory| own.read(CONFIG.as_ref(), LONGEST);
-        let Ok(Some(text)) = self.root.below(place).and_then(read) else { return };
+    pub(super) fn look_at_remotes(&self, &Opened { own, path, .. }: &Opened<'_>, look: &mut Look) {
+        let Ok(Some(text)) = own.read(CONFIG.as_ref(), LONGEST) else { return };
         let settings = parse(&text);
         let paths: Vec<&Path> =
             settings.iter().filter_map(address_here).take(MOST_REMOTES).map(path_in).collect();
         if paths.is_empty() {
             return;
         }
-        let own = self.workspace.join(place);
-        let beside = || if own.ends_with(".git") { own.parent() } else { None }.unwrap_or(&own).to_path_buf();
-        let mut tops = vec![files_of(&own, &settings).unwrap_or_else(beside)];
+        let beside =
+            || if path.ends_with(".git") { path.parent() } else { None }.unwrap_or(path).to_path_buf();
+        let mut tops = vec![files_of(path, &settings).unwrap_or_else(beside)];
         if paths.iter().any(|path| path.is_relative()) {
-            let worktrees = own.join("worktrees").read_dir().into_iter().flatten().flatten();
+            let worktrees = path.join("worktrees").read_dir().into_iter().flatten().flatten();
             let entries = worktrees.take(MOST_WORKTREES).filter_map(|worktree| entry_of(&worktree.path()));
             tops.extend(entries.filter_map(|entry| Some(entry.parent()?.to_path_buf())));
         }

@@ -6,7 +6,7 @@
 use super::index::is_odd;
 use super::new::New;
 use super::repository::{MOST_NAMED, linked};
-use super::{Aftermath, Look};
+use super::{Aftermath, Look, Opened};
 use crate::plan::namespaces::CONFIG;
 use crate::plan::namespaces::git::shape::{entry_of, files_of, led_to};
 use crate::plan::namespaces::git_config::settings;
@@ -57,12 +57,9 @@ const STATES: [(&str, &[&str]); 3] = [
 
 impl Aftermath {
     /// Puts aside what has not the form that git gives it.
-    pub(super) fn look_at_states(&self, place: &Path, look: &mut Look) {
-        // One that cannot be opened is told of elsewhere.
-        let Ok(own) = self.root.below(place) else { return };
-        let path = self.workspace.join(place);
-        let odd = find(&own, &path, self.new_of_git(&path, &own), &|path| self.shows(path));
-        self.put_states_aside(&own, &path, &odd, look);
+    pub(super) fn look_at_states(&self, &Opened { own, path, new, .. }: &Opened<'_>, look: &mut Look) {
+        let odd = find(own, path, new, &|path| self.shows(path));
+        self.put_states_aside(own, path, &odd, look);
     }
 
     /// The same of conflicts in a working tree that leads to a repository: any file `.git` makes one.
