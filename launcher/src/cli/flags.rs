@@ -389,6 +389,9 @@ pub enum HomeAction {
         /// Only those in which no run began for this time: 30d, 12h
         #[arg(long, value_name = "DURATION", value_parser = age)]
         older_than: Option<Duration>,
+        /// Only those whose workspace is not there any more
+        #[arg(long)]
+        gone: bool,
         /// JSON on standard output
         #[arg(long)]
         json: bool,

@@ -23,7 +23,7 @@ const PARTS: usize = 10;
 const NOT_ALL: i32 = 1;
 
 const NOTHING_NAMED: &str =
-    "nothing to clear: name a workspace, or --all, or --older-than; try 'sbx home clear --help'";
+    "nothing to clear: name a workspace, or --all, --gone or --older-than; try 'sbx home clear --help'";
 
 /// Runs a subcommand.
 pub fn run(action: &HomeAction) -> Result<i32, Refusal> {
@@ -39,11 +39,14 @@ pub fn run(action: &HomeAction) -> Result<i32, Refusal> {
     match action {
         HomeAction::List { json } => found.list(*json),
         HomeAction::Show { directory, json } => found.show(directory.as_deref(), *json),
-        HomeAction::Clear { workspaces, all, older_than, json } => {
-            if workspaces.is_empty() && !all && older_than.is_none() {
+        HomeAction::Clear { workspaces, all, older_than, gone, json } => {
+            if workspaces.is_empty() && !all && !gone && older_than.is_none() {
                 return Err(Refusal::new(NOTHING_NAMED));
             }
-            found.clear(workspaces, *older_than, *json)
+            let is_meant = |home: &Home| {
+                (!gone || home.is_left()) && older_than.is_none_or(|time| found.since(home) >= time)
+            };
+            found.clear(workspaces, &is_meant, *json)
         }
     }
 }
@@ -67,7 +70,8 @@ impl Found<'_> {
         let mut table = vec![["unused for", "size", "profile", "workspace"].map(String::from)];
         table.extend(rows.iter().map(|(home, size)| {
             let (workspace, profile) = names(home);
-            [self.age(home), in_words(*size), profile, workspace]
+            let left = if home.is_left() { " (gone)" } else { "" };
+            [self.age(home), in_words(*size), profile, workspace + left]
         }));
         if rows.is_empty() {
             return print(b"no private homes\n").map(|()| 0);
@@ -121,19 +125,16 @@ impl Found<'_> {
         print(text.as_bytes()).map(|()| 0)
     }
 
-    fn clear(&self, named: &[PathBuf], older_than: Option<Duration>, json: bool) -> Result<i32, Refusal> {
+    fn clear(&self, named: &[PathBuf], is_meant: &dyn Fn(&Home) -> bool, json: bool) -> Result<i32, Refusal> {
         let named = named.iter().map(|path| self.absolute(path)).collect::<Result<Vec<PathBuf>, _>>()?;
         let mut status = 0;
         for workspace in named.iter().filter(|path| !self.all.iter().any(|home| home.is_of(path))) {
             complain(&none_of(workspace));
             status = NOT_ALL;
         }
-        let is_meant = |home: &&Home| {
-            let is_named = named.is_empty() || named.iter().any(|workspace| home.is_of(workspace));
-            is_named && older_than.is_none_or(|time| self.since(home) >= time)
-        };
+        let is_named = |home: &&Home| named.is_empty() || named.iter().any(|workspace| home.is_of(workspace));
         let mut entries = Vec::new();
-        let meant: Vec<&Home> = self.all.iter().filter(is_meant).collect();
+        let meant: Vec<&Home> = self.all.iter().filter(is_named).filter(|home| is_meant(home)).collect();
         if meant.is_empty() && named.is_empty() && !json {
             print(b"no private homes to remove\n")?;
         }
@@ -227,6 +228,7 @@ fn facts(home: &Home) -> Value {
         "workspace": home.about.as_ref().map(|about| &about.workspace),
         "profile": home.about.as_ref().map(|about| &about.profile),
         "last_use": used.to_string(),
+        "gone": home.is_left(),
     })
 }
 

@@ -8,7 +8,7 @@ use crate::enforce::removal;
 use crate::plan::CacheOf;
 use crate::plan::home::{HOME, STORES};
 use crate::sys::beneath::{Directory, Entry, LISTING};
-use crate::sys::path::says_missing;
+use crate::sys::path::{self, says_missing};
 use crate::sys::{SyscallError, file, memory};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -62,6 +62,16 @@ impl Home {
     /// Whether it is for runs in this workspace.
     pub fn is_of(&self, workspace: &Path) -> bool {
         self.about.as_ref().is_some_and(|about| Path::new(&about.workspace) == workspace)
+    }
+
+    /// Whether its workspace is certainly not there.
+    pub fn is_left(&self) -> bool {
+        let is_missing = |about: &About| {
+            // A name that is no text was not written down as it is.
+            let is_whole = !about.workspace.is_empty() && !about.workspace.contains('\u{fffd}');
+            is_whole && !path::is_there(Path::new(&about.workspace))
+        };
+        self.about.as_ref().is_some_and(is_missing)
     }
 }
 

@@ -36,7 +36,7 @@ pub enum Invalid {
     HostsWithExec,
     #[error(
         "cannot restrict listening together with rules about hosts: the run has a network of its own, in which \
-         listening needs no flag; leave --bind out"
+         listening needs no flag; leave --bind (profile key network.bind) out"
     )]
     HostsWithBind,
     #[error(

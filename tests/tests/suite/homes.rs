@@ -61,6 +61,7 @@ fn homes_are_listed_with_what_they_take() {
             // How many blocks a file takes depends on the file system.
             assert!((390..600).contains(&line[1].parse::<u32>().unwrap()), "{out}");
             assert_eq!([line[0], line[2], line[3], line[4]], [age, "KiB", profile, workspace], "{out}");
+            assert_eq!(line.get(5), if workspace == "unknown" { None } else { Some(&"(gone)") }, "{out}");
         }
         let entries = json(&world.sbx(["home", "list", "--json"]).run().success().out());
         let entry = entries.as_array().unwrap().iter().find(|entry| entry["workspace"] == "/w/new").unwrap();
@@ -121,6 +122,25 @@ fn only_what_was_meant_is_removed() {
         assert_eq!(there(), [false; 4]);
         assert_eq!(std::fs::read_dir(place(world)).unwrap().count(), 0);
         assert_eq!(world.read("outside/kept").as_deref(), Some("kept\n"));
+    });
+}
+
+#[test]
+fn homes_of_workspaces_that_are_gone_are_removed() {
+    in_worlds(|world| {
+        world.make_dir(world.path("kept"));
+        let there = world.path("kept").canonicalize().unwrap();
+        let kept = make(world, 'a', there.to_str().unwrap(), "p", "40 days ago");
+        let unknown = make(world, 'b', "", "p", "40 days ago");
+        let (left, new) =
+            (make(world, 'c', "/w/left", "p", "40 days ago"), make(world, 'd', "/w/new", "p", "now"));
+        let out = world.sbx(["home", "list"]).run().success().out();
+        assert_eq!(out.lines().filter(|line| line.ends_with(" (gone)")).count(), 2, "{out}");
+        world.sbx(["home", "clear", "--gone", "--older-than", "30d"]).run().success();
+        assert!(kept.exists() && unknown.exists() && !left.exists() && new.exists());
+        let cleared = json(&world.sbx(["home", "clear", "--gone", "--json"]).run().success().out());
+        assert_eq!((&cleared[0]["gone"], cleared.as_array().unwrap().len()), (&true.into(), 1));
+        assert!(kept.exists() && unknown.exists() && !new.exists());
     });
 }
 

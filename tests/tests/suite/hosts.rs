@@ -410,7 +410,7 @@ fn rules_that_say_nothing_are_refused() {
             ("--connect 127.0.0.1", "--host-port 443"),
             ("--connect 0x7f.1", "is a number"),
             ("--connect allowed.example --exec", "--exec"),
-            ("--connect allowed.example --bind 80", "leave --bind out"),
+            ("--connect allowed.example --bind 80", "leave --bind (profile key network.bind) out"),
             ("--connect allowed.example --net host", "contradict"),
             ("--connect 'evil.example/.allowed.example'", "is not a range"),
         ] {
