@@ -128,7 +128,7 @@ fn only_what_was_meant_is_removed() {
 #[test]
 fn homes_of_workspaces_that_are_gone_are_removed() {
     in_worlds(|world| {
-        world.make_dir(world.path("kept"));
+        world.make_dir(&world.path("kept"));
         let there = world.path("kept").canonicalize().unwrap();
         let kept = make(world, 'a', there.to_str().unwrap(), "p", "40 days ago");
         let unknown = make(world, 'b', "", "p", "40 days ago");
