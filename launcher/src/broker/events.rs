@@ -98,6 +98,11 @@ pub enum Event {
         /// How many.
         count: u64,
     },
+    /// So many connections are open, and more wait until one has ended. It is told once.
+    Full {
+        /// How many.
+        count: u64,
+    },
     /// Events before this one that were not told: the supervisor did not read fast enough.
     Lost {
         /// How many.
@@ -158,6 +163,10 @@ impl Event {
                 to.push(9);
                 to.extend(count.to_be_bytes());
             }
+            Event::Full { count } => {
+                to.push(10);
+                to.extend(count.to_be_bytes());
+            }
         }
         to
     }
@@ -208,6 +217,7 @@ impl Event {
                 Event::Cut { host, port, ends: from.ends()? }
             }
             9 => Event::Untold { count: u64::from_be_bytes(from.array()?) },
+            10 => Event::Full { count: u64::from_be_bytes(from.array()?) },
             _ => return None,
         };
         from.0.is_empty().then_some(event)
@@ -383,6 +393,7 @@ mod tests {
             Event::Closed { host: host.clone(), port, sent: 1, received: u64::MAX, ends },
             Event::Closed { host, port, sent: 0, received: 1, ends: None },
             Event::Lost { count: 3 },
+            Event::Full { count: 4 },
         ]
     }
 

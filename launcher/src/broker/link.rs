@@ -270,6 +270,7 @@ impl Link {
         end.readable |= ready.read;
         end.writable |= ready.write;
         end.ended |= ready.ended;
+        end.urgent |= ready.urgent;
         if token.kind == Kind::Inside
             && let Some(look) = &mut self.look
         {

@@ -90,6 +90,8 @@ pub struct Ready {
     pub ended: bool,
     /// There is an error.
     pub error: bool,
+    /// There is urgent data, or was (tcp(7)).
+    pub urgent: bool,
 }
 
 /// How a descriptor is waited for.
@@ -111,7 +113,9 @@ impl Interest {
             Interest::Reads => EventFlags::IN,
             Interest::Writes => EventFlags::OUT,
             Interest::Both => EventFlags::IN | EventFlags::OUT,
-            Interest::Changes => EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET,
+            Interest::Changes => {
+                EventFlags::IN | EventFlags::OUT | EventFlags::PRI | EventFlags::RDHUP | EventFlags::ET
+            }
         }
     }
 }
@@ -216,6 +220,7 @@ fn read(event: &epoll::Event) -> Option<(Token, Ready)> {
         write: gone || flags.contains(EventFlags::OUT),
         ended,
         error,
+        urgent: flags.contains(EventFlags::PRI),
     };
     Token::unpack(data.u64()).map(|token| (token, ready))
 }

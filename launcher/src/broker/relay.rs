@@ -24,12 +24,14 @@ pub struct End {
     pub writable: bool,
     /// Its other end sends no more than there is to be read.
     pub ended: bool,
+    /// Its other end has sent urgent data.
+    pub urgent: bool,
 }
 
 impl End {
     /// Of a new socket.
     pub fn new(socket: OwnedFd) -> End {
-        End { socket, readable: true, writable: true, ended: false }
+        End { socket, readable: true, writable: true, ended: false, urgent: false }
     }
 
     /// Options of both sockets of a connection: nothing is held back, a side that is gone without a word is noticed,
@@ -123,8 +125,10 @@ impl Flow {
             let Some(pipe) = &self.pipe else { return Turn::NoPipe };
             // The pipe is empty: it is the socket that EAGAIN is about.
             match transfer(&from.socket, &pipe.into, pipe.size) {
-                // Urgent data stops the pipe like an end. What follows it would be missing from the stream.
+                // Urgent data stops the pipe like an end, or as if nothing had come. What follows it would be missing
+                // from the stream.
                 Ok(0) if !is_at_end(&from.socket) => return Turn::Broken,
+                Err(Errno::AGAIN) if from.urgent && has_more(&from.socket) => return Turn::Broken,
                 Ok(0) => self.ended = true,
                 Ok(count) => self.held = count,
                 Err(Errno::AGAIN) => from.readable = false,
@@ -143,9 +147,16 @@ impl Flow {
 
 /// Whether a socket that gave nothing has nothing more to give.
 fn is_at_end(socket: &OwnedFd) -> bool {
+    peek(socket) == Ok(0)
+}
+
+fn has_more(socket: &OwnedFd) -> bool {
+    peek(socket) == Ok(1)
+}
+
+fn peek(socket: &OwnedFd) -> Result<usize, Errno> {
     let peek = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-    let found = rustix::io::retry_on_intr(|| rustix::net::recv(socket, &mut [0], peek));
-    matches!(found, Ok((0, _)))
+    rustix::io::retry_on_intr(|| rustix::net::recv(socket, &mut [0], peek)).map(|(count, _)| count)
 }
 
 fn transfer(from: &OwnedFd, to: &OwnedFd, length: usize) -> rustix::io::Result<usize> {

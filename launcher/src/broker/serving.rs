@@ -76,6 +76,8 @@ pub struct Loop {
     lookups: Lookups,
     links: HashMap<u64, Link>,
     most_links: usize,
+    /// Whether it was told that there are as many.
+    was_full: bool,
     pipes: Pipes,
     /// Connections that have something to do.
     busy: VecDeque<u64>,
@@ -126,6 +128,7 @@ impl Loop {
             lookups: Lookups::new(setup.resolver),
             links: HashMap::new(),
             most_links: share,
+            was_full: false,
             pipes: Pipes::new(share),
             busy: VecDeque::new(),
             starved: Vec::new(),

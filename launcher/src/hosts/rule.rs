@@ -96,8 +96,11 @@ pub enum RuleError {
     #[error("'{0}' is not a range of addresses: {1}")]
     Range(String, &'static str),
     /// An address of IPv6 without brackets: a colon could begin the port.
-    #[error("an IPv6 address needs brackets, as in '[{0}]:443'")]
+    #[error("an IPv6 address needs brackets, as in {0}")]
     Brackets(String),
+    /// A protocol without a port.
+    #[error("a protocol stands behind a port, as in '{0}'")]
+    ProtocolOfHost(String),
     /// A port that is none.
     #[error("'{0}' is not a port; expected 1 to 65535")]
     Port(String),
@@ -202,6 +205,14 @@ impl fmt::Display for HostRule {
     }
 }
 
+/// How an address of IPv6 is to be written. Its last part may be meant as a port.
+fn in_brackets(address: &str) -> String {
+    let is_address = |text: &str| text.parse::<std::net::Ipv6Addr>().is_ok();
+    let with_port = address.rsplit_once(':').filter(|(above, last)| is_address(above) && port(last).is_ok());
+    let whole = format!("'[{address}]:443'");
+    with_port.map(|(above, port)| format!("'[{above}]:{port}' or {whole}")).unwrap_or(whole)
+}
+
 /// The hosts of a rule, and the text of its ports.
 fn parts(text: &str) -> Result<(HostPattern, Option<&str>), RuleError> {
     if text.len() > LONGEST {
@@ -229,7 +240,7 @@ fn parts(text: &str) -> Result<(HostPattern, Option<&str>), RuleError> {
     if text.matches(':').count() > 1 {
         let address = text.split('/').next().unwrap_or_default();
         let is_address = address.parse::<std::net::Ipv6Addr>().is_ok();
-        return Err(if is_address { RuleError::Brackets(address.to_string()) } else { RuleError::Form });
+        return Err(if is_address { RuleError::Brackets(in_brackets(address)) } else { RuleError::Form });
     }
     let (host, ports) = match text.split_once(':') {
         Some((host, ports)) => (host, Some(ports)),
@@ -241,6 +252,12 @@ fn parts(text: &str) -> Result<(HostPattern, Option<&str>), RuleError> {
 fn pattern(host: &str) -> Result<HostPattern, RuleError> {
     if host == "*" {
         return Ok(HostPattern::Any);
+    }
+    if let Some((host, protocol)) = host.split_once('/')
+        && Protocol::parse(protocol).is_ok()
+    {
+        let port = if protocol == "http" { 80 } else { DEFAULT_PORT };
+        return Err(RuleError::ProtocolOfHost(format!("{host}:{port}/{protocol}")));
     }
     let name = |text: &str| HostName::parse(text).map_err(|error| RuleError::Name(text.to_string(), error));
     if let Some(top) = host.strip_prefix("*.").filter(|top| !top.contains('*')) {
@@ -318,6 +335,9 @@ mod tests {
             ("example.org:65536", "is not a port"),
             ("example.org:80,", "'' is not a port"),
             ("2001:db8::1", "needs brackets, as in '[2001:db8::1]:443'"),
+            ("::1:80", "needs brackets, as in '[::1]:80' or '[::1:80]:443'"),
+            ("example.org/http", "behind a port, as in 'example.org:80/http'"),
+            ("*.example.org/tls", "behind a port, as in '*.example.org:443/tls'"),
             ("a:b:c", "expected HOST"),
             ("[2001:db8::1", "expected HOST"),
             ("[1.2.3.4]:80", "only an IPv6 address"),

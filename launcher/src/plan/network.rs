@@ -2,7 +2,7 @@
 
 use crate::host::landlock::Version;
 use crate::host::{Host, Open};
-use crate::hosts::{DEFAULT_PORT, HostPattern, HostRule, HostRules, Range, RuleError};
+use crate::hosts::{DEFAULT_PORT, DNS_PORT, HostPattern, HostRule, HostRules, Range, RuleError};
 use crate::plan::by_proxy::{self, Proxy};
 use crate::plan::calls;
 use crate::plan::namespaces::Choice;
@@ -149,6 +149,9 @@ fn named(rules: HostRules, asked: &Network, request: &Request, host: &Host) -> R
     }
     if request.host_port.contains(&0) {
         return Err(Invalid::HostPortZero);
+    }
+    if request.host_port.contains(&DNS_PORT) {
+        return Err(Invalid::HostPortOfNames);
     }
     if let Some(pair) = request.publish.iter().find(|pair| request.host_port.contains(&pair.inside)) {
         return Err(Invalid::PublishedHostPort(pair.inside));

@@ -53,8 +53,13 @@ pub fn revoke(rules: &mut Rules, name: &str, restrictions: &[&str]) {
 pub fn answer_quietly(rules: &mut Rules) {
     let unix = bits("socket", &["unix"]);
     let Some(row) = row(rules, "socket") else { return };
-    if row.deny == Grant::None && row.allow != Grant::All && (row.errno == 0 || row.errno == EAFNOSUPPORT) {
-        (row.deny, row.errno) = (Grant::Some(unix), EAFNOSUPPORT);
+    let denied = match row.deny {
+        Grant::None if row.errno == 0 || row.errno == EAFNOSUPPORT => 0,
+        Grant::Some(mask) if row.errno == EAFNOSUPPORT => mask,
+        _ => return,
+    };
+    if row.allow != Grant::All {
+        (row.deny, row.errno) = (Grant::Some(denied | unix), EAFNOSUPPORT);
     }
 }
 

@@ -354,7 +354,7 @@ fn rules_about_hosts_take_a_network_of_the_runs_own() {
     let exec = Request { exec: true, ..connects(&["example.org"], "minimal") };
     refused(plan(&exec, &host), &["cannot reach named hosts together with --exec"]);
     let bind = Request { bind: vec![80], ..connects(&["example.org"], "workspace") };
-    refused(plan(&bind, &host), &["leave --bind out"]);
+    refused(plan(&bind, &host), &["leave --bind (profile key network.bind) out"]);
     for (rule, why) in [
         ("localhost:5432", "with '--host-port 5432'"),
         ("127.0.0.1:80", "with '--host-port 80'"),

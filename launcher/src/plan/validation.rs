@@ -61,6 +61,11 @@ pub enum Invalid {
     PublishedHostPort(u16),
     #[error("'--host-port 0' names no port; expected 1 to 65535")]
     HostPortZero,
+    #[error(
+        "cannot bring port 53 of this machine inside (--host-port 53): at port 53 of the run sbx answers questions \
+         about names; to ask a name server of this machine use --net host"
+    )]
+    HostPortOfNames,
     #[error("the rules about hosts have {0} ports together; {1} are possible")]
     ManyPorts(usize, usize),
     #[error("the rule '{rule}' never applies: {why}")]

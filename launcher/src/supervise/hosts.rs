@@ -233,6 +233,9 @@ impl Hosts {
                 });
             }
             Event::Cut { host, port, .. } => judge.violations.line(&cut(&host, port)),
+            Event::Full { count } => judge.violations.line(&format!(
+                "the run has {count} connections to hosts, as many as it can have: the next ones wait until one ends"
+            )),
             Event::Untold { count } => {
                 self.state.borrow_mut().lose(count);
             }

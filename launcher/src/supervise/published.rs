@@ -66,6 +66,7 @@ impl Published {
                 Event::Assigned { .. }
                 | Event::Refused { .. }
                 | Event::Untold { .. }
+                | Event::Full { .. }
                 | Event::Mismatch { .. } => continue,
             };
             let mut ports = self.ports.borrow_mut();

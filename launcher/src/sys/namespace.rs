@@ -2,7 +2,7 @@
 
 use crate::sys::privilege::set_dumpable;
 use crate::sys::process::{self, Change, Pid};
-use crate::sys::{OfCall, SyscallError, file, probe, socket};
+use crate::sys::{OfCall, SyscallError, file, probe, route, socket};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::ioctl::Updater;
@@ -197,8 +197,8 @@ fn write(file: &'static CStr, text: &str) -> Result<(), SyscallError> {
     }
 }
 
-/// Starts the loopback interface of the calling process's network namespace (netdevice(7)). Returns the cookie of
-/// that network, where the kernel has such.
+/// Starts the loopback interface of the calling process's network namespace (netdevice(7)), with all addresses that
+/// libc wants to see there. Returns the cookie of that network, where the kernel has such.
 pub fn loopback_up() -> Result<Option<u64>, SyscallError> {
     start_loopback().map(|socket| socket::cookie(&socket).ok())
 }
@@ -216,7 +216,9 @@ pub fn start_loopback() -> Result<OwnedFd, SyscallError> {
     request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
     // SAFETY: the request takes such a structure.
     let result = unsafe { rustix::ioctl::ioctl(&socket, Updater::<SET_FLAGS, _>::new(&mut request)) };
-    result.of("ioctl(SIOCSIFFLAGS)").map(|()| socket)
+    result.of("ioctl(SIOCSIFFLAGS)")?;
+    route::add_loopback_addresses();
+    Ok(socket)
 }
 
 /// Lets any user listen on every port of the calling process's network namespace (ip(7),

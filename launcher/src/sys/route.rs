@@ -26,6 +26,46 @@ pub fn make_all_local() -> Result<(), SyscallError> {
     }
 }
 
+/// Gives the loopback interface one more address of each family. Where it is the only interface, and has only 127.0.0.1
+/// and ::1, glibc finds no address for who asks for those that this machine can use (AI_ADDRCONFIG, getaddrinfo(3)) of
+/// one family, `127.0.0.1` itself included. Nothing depends on it. Allocates no memory: the caller may share it.
+pub fn add_loopback_addresses() {
+    const LINK_LOCAL: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
+    let mut messages = [0; LONGEST_ADDRESS * 2];
+    let (first, second) = messages.split_at_mut(LONGEST_ADDRESS);
+    let first = address_message(first, (libc::AF_INET, libc::RT_SCOPE_HOST), &[127, 0, 0, 2]);
+    let second = address_message(second, (libc::AF_INET6, libc::RT_SCOPE_LINK), &LINK_LOCAL);
+    if let Ok(Netlink(socket)) = Netlink::open() {
+        for message in [first, second] {
+            let _ = rustix::net::send(&socket, message, SendFlags::empty());
+        }
+    }
+}
+
+/// The length of a message about an IPv6 address.
+const LONGEST_ADDRESS: usize = 44;
+
+/// A message that gives the loopback interface an address: struct nlmsghdr, struct ifaddrmsg (family, length of the
+/// prefix, flags, scope, interface) and an attribute with the address.
+fn address_message<'m>(room: &'m mut [u8], (family, scope): (i32, u8), address: &[u8]) -> &'m [u8] {
+    let length = HEADER + 8 + 4 + address.len();
+    let flags = (libc::NLM_F_REQUEST | libc::NLM_F_CREATE) as u16;
+    let parts: [&[u8]; 9] = [
+        &(length as u32).to_ne_bytes(),
+        &libc::RTM_NEWADDR.to_ne_bytes(),
+        &flags.to_ne_bytes(),
+        &[0; 8],
+        &[family as u8, address.len() as u8 * 8, 0, scope],
+        &LOOPBACK.to_ne_bytes(),
+        &(4 + address.len() as u16).to_ne_bytes(),
+        &libc::IFA_LOCAL.to_ne_bytes(),
+        address,
+    ];
+    let bytes = parts.into_iter().flatten();
+    room.iter_mut().zip(bytes).for_each(|(to, byte)| *to = *byte);
+    room.get(..length).unwrap_or_default()
+}
+
 /// Makes a pair of interfaces (veth(4)): one end in this network, the other one in another.
 pub fn add_pair(other: BorrowedFd<'_>) -> Result<(), SyscallError> {
     const VETH_INFO_PEER: u16 = 1;

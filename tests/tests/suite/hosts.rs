@@ -106,6 +106,8 @@ fn a_name_that_a_rule_has_is_reached_and_the_next_one_is_not() {
             internet.saw_nothing_of("other.example");
             internet.saw_nothing_of("connection");
         }
+        let by_family = "getent ahostsv4 allowed.example";
+        internet.run(&format!("$SBX --connect allowed.example -- {by_family}")).success().silent();
         // Resolvers may try a name below the machine's own domains first.
         let out = internet.run(
             "printf 'search ns.cluster.local cluster.local\noptions ndots:5\n' >> /etc/resolv.conf; \
@@ -408,6 +410,7 @@ fn rules_that_say_nothing_are_refused() {
         for (flags, why) in [
             ("--connect localhost:80", "--host-port 80"),
             ("--connect 127.0.0.1", "--host-port 443"),
+            ("--host-port 53", "questions about names"),
             ("--connect 0x7f.1", "is a number"),
             ("--connect allowed.example --exec", "--exec"),
             ("--connect allowed.example --bind 80", "leave --bind (profile key network.bind) out"),

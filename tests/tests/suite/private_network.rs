@@ -39,6 +39,19 @@ fn a_server_and_its_client_work_inside() {
     });
 }
 
+/// getaddrinfo(3) passes loopback's first addresses over where it is asked for usable ones (AI_ADDRCONFIG).
+#[test]
+fn addresses_of_one_family_are_found() {
+    promise!(namespaces);
+    need!("getent");
+    in_worlds(|world| {
+        for (database, address) in [("ahostsv4", "127.0.0.1"), ("ahostsv6", "::1")] {
+            let found = private(world, &["getent", database, address]).run().success().out();
+            assert!(found.starts_with(address), "{found}");
+        }
+    });
+}
+
 #[test]
 fn a_server_can_listen_on_a_low_port() {
     promise!(namespaces);

@@ -43,6 +43,9 @@ impl Loop {
     pub(super) fn accept_links(&mut self, place: usize, now: Instant) {
         for _ in 0..AT_ONCE {
             if self.links.len() + self.clients.count() >= self.most_links {
+                if !std::mem::replace(&mut self.was_full, true) {
+                    self.teller.tell(&Event::Full { count: self.most_links as u64 });
+                }
                 return self.pause(now);
             }
             let Some(listener) = self.doors.listeners.get(place) else { return };

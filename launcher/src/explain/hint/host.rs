@@ -88,7 +88,7 @@ impl Explainer {
     pub fn host_reason(&self, host: &Host) -> Reason {
         let shown = host.shown();
         let what = match &host.name {
-            Some(_) => format!("does not reach {shown} at this port"),
+            Some(_) => format!("does not reach {shown}:{}", host.port),
             None => format!("does not reach {shown}"),
         };
         if host.name.is_none() && reached(host.address).is_loopback() {
@@ -124,7 +124,8 @@ impl Explainer {
         let shown = escape(host.as_bytes(), MOST);
         let what = format!(
             "reaches {shown} at public addresses of other machines, and it has none that is not denied; a rule that \
-             has the address allows it, as --connect 10.0.0.0/8:{port} would"
+             has the address allows it, as --connect 10.0.0.0/8:{port} would (--host-port {port} for the loopback of \
+             this machine)"
         );
         Reason::of(self.rule(&what, "network.connect"), None)
     }

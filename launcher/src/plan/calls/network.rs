@@ -66,13 +66,17 @@ impl Calls {
             // With connect(2) open, a UNIX socket reaches every service of the host that has one.
             revoke(rules, "socket", &["unix", "unix-stream"]);
         }
-        let inet = if self.network.mode == NetworkMode::Ports { "tcp" } else { "inet" };
-        grant(rules, "socket", Some(inet));
-        grant(rules, "socket", Some("netlink-route"));
+        if self.network.mode == NetworkMode::Ports {
+            grant(rules, "socket", Some("tcp"));
+        } else {
+            grant(rules, "socket", Some("inet"));
+            grant(rules, "socket", Some("netlink-route"));
+        }
     }
 
     /// Takes back what the built-in profiles answer quietly where there is no network. What a user's profile or
-    /// a flag denies stays denied.
+    /// a flag denies stays denied. Where sendto(2) takes no address, nothing could be asked by netlink: name lookups
+    /// would be refused, and do without such a socket.
     fn pardon(&self, rules: &mut Rules) {
         let Some(Grants::Some(refusals)) = self.said("socket").map(|said| &said.deny) else { return };
         let quiet = refusals.iter().filter(|refusal| refusal.origin.built_in);
@@ -81,7 +85,9 @@ impl Calls {
                 When::Named(place) => Some(restrictions::name(place)),
                 When::Free(_) => None,
             })
-            .filter(|name| matches!(*name, "inet6" | "netlink-route"))
+            .filter(|name| {
+                *name == "inet6" || *name == "netlink-route" && self.network.mode != NetworkMode::Ports
+            })
             .collect();
         if let Some(row) = row(rules, "socket") {
             row.deny = without(row.deny, bits("socket", &names));

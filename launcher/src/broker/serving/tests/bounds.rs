@@ -159,6 +159,8 @@ fn without_room_connections_wait_their_turn() {
     for mut stream in streams {
         stream.read_exact(&mut [0; 5]).unwrap();
     }
+    let told: Vec<Event> = (0..40).map(|_| broker.told()).collect();
+    assert_eq!(told.iter().filter(|event| matches!(event, Event::Full { count: 4 })).count(), 1, "{told:?}");
 }
 
 #[test]

@@ -259,6 +259,32 @@ fn who_does_not_read_is_not_read_for() {
     assert_eq!(u64::from_be_bytes(count), sent);
 }
 
+/// Where nothing follows it, the kernel says of a pipe that nothing has come.
+#[test]
+fn urgent_data_breaks_the_connection_at_once() {
+    let urge = |stream: &TcpStream| {
+        rustix::net::send(stream, b"!", rustix::net::SendFlags::OOB).unwrap();
+    };
+    let urges = server(move |mut stream| {
+        let mut asked = [0];
+        stream.read_exact(&mut asked).unwrap();
+        if asked == *b"u" {
+            urge(&stream);
+        }
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let rules: Vec<String> = here(urges).into_iter().collect();
+    let broker = Made::new(&rules, &[Door::Rule(urges)]).start();
+    for from_here in [true, false] {
+        let mut stream = broker.connect("a.here.test", 0);
+        stream.write_all(if from_here { b"x" } else { b"u" }).unwrap();
+        if from_here {
+            urge(&stream);
+        }
+        assert!(is_reset(&mut stream));
+    }
+}
+
 /// What follows urgent bytes is not passed on. No side takes what it got for the whole.
 #[test]
 fn urgent_data_breaks_the_connection() {

@@ -7,7 +7,7 @@
 use crate::explain::decode::Address;
 use crate::explain::hint::Outside;
 use crate::explain::servers::{self, Protocol};
-use crate::hosts::reached;
+use crate::hosts::{is_host_port_at, reached};
 use crate::plan::OnViolation;
 use crate::supervise::dispatch::Flow;
 use crate::supervise::judge::{DecidedBy, Judge, error};
@@ -89,7 +89,13 @@ impl Watched {
     pub fn tell(&self, named: &mut BTreeSet<Server>, judge: &mut Judge) -> Flow {
         let say = |judge: &mut Judge, fate, to: Outside<'_>| {
             let is_tcp = self.protocol == Protocol::Tcp;
-            let reason = judge.explainer.connection_reason(to, self.port, is_tcp);
+            let mut reason = judge.explainer.connection_reason(to, self.port, is_tcp);
+            // The flag brings a server to these two addresses, whatever those of the host's loopback are.
+            if let Lead::ToTheHost { address, .. } = self.lead
+                && !is_host_port_at(address.ip())
+            {
+                reason.hint = reason.hint.map(|hint| hint.noting(Some("at 127.0.0.1 and ::1")));
+            }
             judge.say(fate, &self.call, &self.told, reason, DecidedBy::Filter);
         };
         match self.lead {

@@ -124,12 +124,13 @@ pub(super) fn is_harmless(setting: &Setting, remotes: &HashSet<&[u8]>) -> bool {
     }
 }
 
-/// No escapes: git writes none for any variable that is harmless.
+/// No escapes: git writes none for any variable that is harmless. And no name that git, which hands it to a program of
+/// its own, would take for an option there.
 pub(super) fn is_written_plainly(setting: &Setting) -> bool {
     let plain = |text: &[u8]| text.iter().all(|byte| *byte >= b' ' && !matches!(byte, b'\\' | 0x7f));
     let subsection = setting.parts().and_then(|(_, subsection, _)| subsection);
     setting.written.iter().all(|byte| *byte == b'\t' || plain(&[*byte]))
-        && subsection.is_none_or(|text| plain(text) && !text.contains(&b'"'))
+        && subsection.is_none_or(|text| plain(text) && !text.contains(&b'"') && !text.starts_with(b"-"))
 }
 
 fn is_yes_or_no(value: &[u8]) -> bool {

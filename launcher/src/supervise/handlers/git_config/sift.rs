@@ -24,8 +24,8 @@ pub fn sift(text: &[u8], mut holds: impl FnMut(&Setting) -> bool) -> Result<Sift
     let settings = Settings::of(text).collect::<Result<Vec<Setting>, _>>()?;
     let known: Vec<(&Setting, bool)> =
         settings.iter().map(|setting| (setting, is_of_new_repository(setting) || holds(setting))).collect();
-    let remotes =
-        known.iter().filter(|(_, is_new)| *is_new).filter_map(|(setting, _)| remote(setting)).collect();
+    let are_kept = known.iter().filter(|(setting, is_new)| *is_new && is_written_plainly(setting));
+    let remotes = are_kept.filter_map(|(setting, _)| remote(setting)).collect();
     let (mut sifted, mut section) = (Sifted::default(), None);
     for (setting, is_new) in known {
         let is_kept = is_new || may_vary(setting) && is_harmless(setting, &remotes);
@@ -120,7 +120,8 @@ fn local(url: &[u8]) -> Option<&[u8]> {
 }
 
 fn is_word(value: &[u8]) -> bool {
-    value.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+    !value.starts_with(b"-")
+        && value.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
 #[cfg(test)]
@@ -169,6 +170,8 @@ mod tests {
             "[remote \"x\"]\n\tuploadpack = x\n\tvcs = x\n\tproxy = x\n",
             "[remote \"x\"]\n\turl = a\\\n b\n",
             "[remote \"x\"]\n\tfetch = x\n\turl\n",
+            "[remote \"--upload-pack=x\"]\n\turl = https://example.org/x\n[branch \"main\"]\n\tremote = --upload-pack=x\n",
+            "[extensions]\n\tpartialClone = --x\n[remote \"-x\"]\n\tfetch = +refs/*:refs/*\n\tpromisor = true\n",
             "[core]\n\tworktree = /\n\tgitProxy = x\n\taskPass = x\n\tattributesFile = x\n",
             "[extensions]\n\tx = y\n[includeIf \"gitdir:/\"]\n\tpath = x\n[protocol \"ext\"]\n\tallow = always\n",
             "[filter \"lfs\"]\n\tprocess = x\n[lfs \"customtransfer.x\"]\n\tpath = x\n[merge]\n\ttool = x\n",
