@@ -5,21 +5,22 @@
 //! opened for writing only if both sides agree: a file in the workspace leads to it, and its own files lead back to the
 //! workspace. What it has git execute in the workspace is protected in any case.
 
+mod hooks;
 pub mod shape;
 
 use crate::plan::files::tidy;
-use crate::plan::namespaces::git_config::{self, Leads, Setting, settings};
+use crate::plan::namespaces::git_config::{Leads, Setting, settings};
 use crate::plan::namespaces::placeholder::{self, Shape};
 use crate::plan::namespaces::protect::{IfMissing, Protected};
 use crate::plan::namespaces::renewed::is_plain_directory;
 use crate::plan::rules::{PathRights, PathRule};
-use crate::sys::path::{self, canonical};
+use crate::sys::path;
 use crate::sys::plain;
 use crate::sys::within::is_below;
 use crate::text::shown;
 use shape::{
-    MOST, MOST_OF_ALL, around, belongs, common_of, entries, entry_of, files_of, has_others, is_bare,
-    is_repository, is_within_git, knows, led_to,
+    MOST, around, belongs, common_of, entries, entry_of, files_of, has_others, is_bare, is_repository,
+    is_within_git, knows, led_to,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -34,8 +35,6 @@ const DEEPEST: usize = 4;
 
 /// How many bytes of paths are protected one by one. What comes then is protected by whole directories.
 const MOST_PROTECTED: usize = 4 << 20;
-/// How many bytes of paths the links of one directory of hooks lead to. The others are not followed.
-const MOST_LINKED: usize = 1 << 20;
 
 /// A repository's own configuration.
 pub const CONFIG: &str = "config";
@@ -85,6 +84,8 @@ pub struct Repository {
     weight: (usize, usize),
     /// Directories of hooks that the user's configuration names from the top of each working tree, once it was read.
     of_user: Option<Vec<PathBuf>>,
+    /// Where the same names lead from the directory of a repository.
+    pub hooks_inside: Vec<PathBuf>,
 }
 
 impl Repository {
@@ -102,6 +103,10 @@ impl Repository {
         }
         if path::is_directory(&entry) {
             found.whole(&entry, workspace, home);
+            // git takes the workspace itself for one where `.git` is none any more.
+            if is_bare(workspace) {
+                found.whole(workspace, workspace, home);
+            }
             return found;
         }
         found.protected.push(Protected::existing(entry.clone()));
@@ -235,10 +240,12 @@ impl Repository {
         });
         self.addresses(at, settings);
         // In a bare one git would look there first.
-        if !is_within_git(at) {
-            self.protected.push(Protected::new(at.join(".git")));
+        let first = at.join(".git");
+        if !is_within_git(at) && !self.protected.iter().any(|known| known.path.starts_with(&first)) {
+            self.protected.push(Protected::new(first));
         }
         self.named(settings, &config, &tops, home);
+        self.hooks_inside(at, settings, home);
         self.config_of_worktree(at, settings, &own_tops, home);
         match worktrees {
             Some(worktrees) => worktrees.iter().for_each(|own| {
@@ -268,18 +275,6 @@ impl Repository {
             self.hooks_of(tops, &hooks);
         }
         self.follow(settings, config, tops, home, &mut Vec::new());
-    }
-
-    /// The directories of hooks that the user's configuration names from the top of each working tree. What it leads to
-    /// besides is protected.
-    fn hooks_of_user(&mut self, home: Option<&Path>) -> Vec<PathBuf> {
-        if self.of_user.is_none() {
-            self.of_user = Some(Vec::new());
-            let mut read = Vec::new();
-            let all = home.into_iter().flat_map(git_config::of_user).chain([PathBuf::from("/etc/gitconfig")]);
-            all.for_each(|file| self.configuration(&file, &[], home, &mut read));
-        }
-        self.of_user.clone().unwrap_or_default()
     }
 
     /// Submodules that have their repository in their own directory. git says where they are in `.gitmodules`, which a
@@ -313,25 +308,6 @@ impl Repository {
             let kept = |name| Protected { missing: NO_DIRECTORY, ..Protected::new(at.join(name)) };
             self.protected.extend(["remotes", "branches"].map(kept));
         }
-    }
-
-    /// A directory of programs, and what its links lead to: `ln -s ../../scripts/check .git/hooks/pre-commit` has git
-    /// execute a file of the working tree.
-    fn hooks(&mut self, at: PathBuf) {
-        let real = canonical(&at);
-        let entries = real.read_dir().into_iter().flatten().take(MOST_OF_ALL).flatten();
-        let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
-        let mut size = 0;
-        for link in links.map(|entry| entry.path()) {
-            if size > MOST_LINKED {
-                break;
-            }
-            let named = link.read_link().map(|target| tidy(&real.join(target)));
-            let targets: BTreeSet<PathBuf> = named.into_iter().chain(link.canonicalize()).collect();
-            size += targets.iter().map(|target| target.as_os_str().len()).sum::<usize>();
-            self.protected.extend(targets.into_iter().map(Protected::existing));
-        }
-        self.protected.push(Protected::new(at));
     }
 
     /// A git directory that leads to the one that it shares.
@@ -404,18 +380,6 @@ impl Repository {
                     self.configuration(&path, tops, home, read);
                     self.protected.push(Protected::new(path));
                 }
-            }
-        }
-    }
-
-    /// A directory of programs in each of these working trees.
-    fn hooks_of(&mut self, tops: &[PathBuf], hooks: &Path) {
-        for top in tops {
-            let path = tidy(&top.join(hooks));
-            match path.parent().filter(|_| path.ends_with(".husky/_")) {
-                // Husky: the hooks in `.husky/_` start the scripts in `.husky`.
-                Some(above) => self.protected.push(Protected::new(above.to_path_buf())),
-                None => self.hooks(path),
             }
         }
     }

@@ -86,8 +86,12 @@ impl Indexes<'_> {
             each(Odd { place: place.join(INDEX), entries: Vec::new() });
         } else {
             for name in &names {
-                let entries = self.judge(directory, place, name);
-                entries.into_iter().for_each(|entries| each(Odd { place: place.join(name), entries }));
+                let Some(entries) = self.judge(directory, place, name) else { continue };
+                each(Odd { place: place.join(name), entries });
+                // git reads no index whose shared part is missing, and makes none in its place.
+                if is_shared(name) && directory.may_have(INDEX.as_ref()) {
+                    each(Odd { place: place.join(INDEX), entries: vec![name.as_bytes().to_vec()] });
+                }
             }
         }
         !names.is_empty()

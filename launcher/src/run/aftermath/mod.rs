@@ -31,7 +31,7 @@ mod told;
 mod worktrees;
 
 use crate::plan::Plan;
-use crate::plan::namespaces::git::shape::is_within_git;
+use crate::plan::namespaces::git::shape::{is_bare, is_within_git};
 use crate::plan::namespaces::placeholder::Watched;
 use crate::plan::namespaces::{CONFIG, Layout, Record, Repository};
 use crate::sys::beneath::{Directory, from_root};
@@ -143,6 +143,10 @@ impl Aftermath {
         look.outcome.findings.extend(made::findings(&self.missing, self.since, &mut failures));
         look.outcome.failures.extend(failures);
         self.search(Instant::now() + self.time_for_search(), &mut look);
+        // What has become one by its configuration is protected by later runs, whoever wrote that.
+        if self.absent.contains(&Path::new("")) && is_bare(&self.workspace) {
+            self.look(Path::new(""), &mut look);
+        }
         self.look_at_recorded(&mut look);
         for outside in &self.outside {
             let until = Instant::now() + self.started.elapsed() / PART;
@@ -320,7 +324,8 @@ impl Aftermath {
                 let may_push: Option<MayPush<'_>> = Some(&may_push);
                 let known = Known { before, was_absent, tree: None, had_network, may_push };
                 let judged = repository::judge(&self.root, place, self.times(&path), known);
-                self.conclude(place, judged, look);
+                let with_hooks = |judged: Judged| judged.with(|| self.hooks_inside(&path));
+                self.conclude(place, judged.map(|judged| judged.map(with_hooks)), look);
             }
         }
     }
@@ -419,7 +424,7 @@ impl Aftermath {
         }
         let kind = if judged.is_made { FindingKind::RepositoryMade } else { FindingKind::RepositoryChanged };
         let mut finding = Finding { path: path.as_path().into(), kind, names, put_aside: Vec::new() };
-        if judged.is_made || self.known.contains_key(&path) {
+        if judged.is_made || self.known.contains_key(&path) || self.was_recorded_meanwhile(&path) {
             let _mask = process::without_umask();
             match judged.put_aside(&self.root, place) {
                 Ok(aside) => finding.put_aside = aside.iter().map(|name| name.as_os_str().into()).collect(),

@@ -125,6 +125,15 @@ impl Aftermath {
         is_own || self.order.get(path).is_some_and(|place| *place < MOST_LOOKED_AT)
     }
 
+    /// Whether another run has found a repository since this one began: what git would act on there came after that.
+    pub(super) fn was_recorded_meanwhile(&self, path: &Path) -> bool {
+        let text = || fs::read(self.record.file.as_deref()?).ok();
+        let is_recorded = |text: Vec<u8>| {
+            Record::parse(&text, &self.workspace).repositories.iter().any(|found| found == path)
+        };
+        !self.order.contains_key(path) && text().is_some_and(is_recorded)
+    }
+
     /// Adds what is new to the record, and takes out what is gone. Nothing is written where nothing changes. The file's
     /// time says which indexes a look has seen, which `began` at some time.
     pub(super) fn write_down(

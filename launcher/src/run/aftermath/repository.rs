@@ -1,5 +1,6 @@
 //! What git executes of a repository that nobody had protected, and how that is put aside.
 
+use super::Aftermath;
 use super::mercurial::is_plain_hgrc;
 use super::new::{New, Times};
 use super::remotes;
@@ -15,7 +16,7 @@ use crate::supervise::handlers::git_config::sift::{Sifted, address_here, is_of_p
 use crate::sys::SyscallError;
 use crate::sys::beneath::{self, Ages, Directory, from_root};
 use crate::sys::file::{self, Identity};
-use crate::sys::path::{joined_below, says_missing};
+use crate::sys::path::{is_there, joined_below, says_missing};
 use crate::sys::within::is_below;
 use sbx_client::report::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,9 +55,10 @@ impl Before {
     /// As it is now; `None` if it is no repository, or has a configuration that cannot be put back.
     pub fn of(path: &Path) -> Option<Before> {
         let own = Directory::open(path).ok()?;
-        let config = own.read(CONFIG.as_ref(), LONGEST).ok()?;
         let was_one = own.has("HEAD");
-        let is_one = config.is_some() || was_one || path.ends_with(".git");
+        let is_one = was_one || path.ends_with(".git");
+        // A file of this name may be any elsewhere, or an earlier command's.
+        let config = if is_one { own.read(CONFIG.as_ref(), LONGEST).ok()? } else { None };
         is_one.then(|| Before {
             config,
             was_one,
@@ -287,7 +289,9 @@ pub fn led_to(
         let entries = path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
         [path].into_iter().chain(entries)
     };
-    let all = elsewhere.filter(|path| !path.starts_with(own) && !path.ends_with(".git")).flat_map(within);
+    let inside = of_git.hooks_inside;
+    let all = elsewhere.filter(|path| !path.starts_with(own) && !path.ends_with(".git"));
+    let all = all.chain(inside).flat_map(within);
     let is_new =
         |path: &PathBuf| path.is_file() && is_changed(path) && !held(path) && !is_as_in_tree(own, path);
     let mut changed = BTreeSet::new();
@@ -323,10 +327,27 @@ pub fn ages(root: &Directory, place: &Path) -> Result<Ages, SyscallError> {
     root.place(place.parent().unwrap_or(Path::new("")))?.ages(place.file_name().unwrap_or_default())
 }
 
+impl Aftermath {
+    /// The directories of hooks in a repository that a relative `core.hooksPath` leads to, by their places there.
+    pub(super) fn hooks_inside(&self, own: &Path) -> Vec<PathBuf> {
+        let all = Repository::of_one(own, None, self.home.as_deref()).hooks_inside;
+        let places = all.iter().filter(|hooks| is_there(hooks) && !self.holds(hooks));
+        places.filter_map(|hooks| Some(hooks.strip_prefix(own).ok()?.to_path_buf())).collect()
+    }
+}
+
 impl Judged {
     /// Of files that the command has made.
     pub fn of_files(whole: Vec<PathBuf>) -> Judged {
         Judged { is_made: true, whole, ..Judged::default() }
+    }
+
+    /// The same, with more files or directories that git would act on if the command made it.
+    pub fn with(mut self, of_made: impl FnOnce() -> Vec<PathBuf>) -> Judged {
+        if self.is_made {
+            self.whole.extend(of_made());
+        }
+        self
     }
 
     /// What git would act on, by the names of variables and files.

@@ -10,6 +10,7 @@ mod exhausting;
 mod git;
 mod hidden_repositories;
 mod hostile;
+mod in_parts;
 mod indexes;
 mod links;
 mod mounted;

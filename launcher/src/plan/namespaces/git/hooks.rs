@@ -1,0 +1,87 @@
+//! Directories of hooks: what git executes when something happens in a repository (githooks(5)).
+
+use super::{HOOKS, NO_DIRECTORY, Repository};
+use crate::plan::files::tidy;
+use crate::plan::namespaces::git::shape::{MOST, MOST_OF_ALL};
+use crate::plan::namespaces::git_config::{self, Leads, Setting};
+use crate::plan::namespaces::protect::Protected;
+use crate::sys::path::{self, canonical};
+use crate::sys::within::is_below;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// How many bytes of paths the links of one directory of hooks lead to. The others are not followed.
+const MOST_LINKED: usize = 1 << 20;
+
+impl Repository {
+    /// A directory of programs, and what its links lead to: `ln -s ../../scripts/check .git/hooks/pre-commit` has git
+    /// execute a file of the working tree.
+    pub(super) fn hooks(&mut self, at: PathBuf) {
+        let real = canonical(&at);
+        let entries = real.read_dir().into_iter().flatten().take(MOST_OF_ALL).flatten();
+        let links = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()));
+        let mut size = 0;
+        for link in links.map(|entry| entry.path()) {
+            if size > MOST_LINKED {
+                break;
+            }
+            let named = link.read_link().map(|target| tidy(&real.join(target)));
+            let targets: BTreeSet<PathBuf> = named.into_iter().chain(link.canonicalize()).collect();
+            size += targets.iter().map(|target| target.as_os_str().len()).sum::<usize>();
+            self.protected.extend(targets.into_iter().map(Protected::existing));
+        }
+        self.protected.push(Protected::new(at));
+    }
+
+    /// A directory of programs in each of these working trees.
+    pub(super) fn hooks_of(&mut self, tops: &[PathBuf], hooks: &Path) {
+        for top in tops {
+            let path = tidy(&top.join(hooks));
+            match husky(&path) {
+                Some(above) => self.protected.push(Protected::new(above.to_path_buf())),
+                None => self.hooks(path),
+            }
+        }
+    }
+
+    /// Where a relative `core.hooksPath` leads from a repository's own directory: there git starts the hooks of what is
+    /// pushed to it.
+    pub(super) fn hooks_inside(&mut self, at: &Path, settings: &[Setting], home: Option<&Path>) {
+        let leads = settings.iter().filter_map(|setting| setting.leads_to(at, home)).take(MOST);
+        let of_top = |leads| match leads {
+            Leads::HooksOfTop(path) => Some(path),
+            Leads::Hooks(_) | Leads::More(_) => None,
+        };
+        let named: Vec<PathBuf> = leads.filter_map(of_top).chain(self.hooks_of_user(home)).collect();
+        for named in named {
+            let path = tidy(&at.join(named));
+            let path = husky(&path).unwrap_or(&path).to_path_buf();
+            if !is_below(&path, at) || path == at.join(HOOKS) {
+                continue;
+            }
+            if path::is_there(&path) {
+                self.hooks(path.clone());
+            } else {
+                self.protected.push(Protected { missing: NO_DIRECTORY, ..Protected::new(path.clone()) });
+            }
+            self.hooks_inside.push(path);
+        }
+    }
+
+    /// The directories of hooks that the user's configuration names from the top of each working tree. What it leads to
+    /// besides is protected.
+    pub(super) fn hooks_of_user(&mut self, home: Option<&Path>) -> Vec<PathBuf> {
+        if self.of_user.is_none() {
+            self.of_user = Some(Vec::new());
+            let mut read = Vec::new();
+            let all = home.into_iter().flat_map(git_config::of_user).chain([PathBuf::from("/etc/gitconfig")]);
+            all.for_each(|file| self.configuration(&file, &[], home, &mut read));
+        }
+        self.of_user.clone().unwrap_or_default()
+    }
+}
+
+/// Husky: the hooks in `.husky/_` start the scripts in `.husky`.
+fn husky(hooks: &Path) -> Option<&Path> {
+    hooks.parent().filter(|_| hooks.ends_with(".husky/_"))
+}
