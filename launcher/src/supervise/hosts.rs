@@ -203,7 +203,9 @@ impl Hosts {
             Event::Refused { name, kind } => {
                 let asker = self.counted(&name, 0, |used| used.refused += 1).asker();
                 let reason = judge.explainer.host_name_reason(&name);
-                self.tell(judge, &asker, Fate::Blocked, "dns", format!("{kind} {name}"), reason);
+                // The root has no name.
+                let shown = if name.is_empty() { "." } else { &name };
+                self.tell(judge, &asker, Fate::Blocked, "dns", format!("{kind} {shown}"), reason);
             }
             Event::Opened { host, port, ends, address } => {
                 ends.into_iter().for_each(|ends| self.dials.tell(ends, 0));

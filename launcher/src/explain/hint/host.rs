@@ -27,6 +27,15 @@ impl Host {
     }
 }
 
+/// The host of a service (`_https._tcp.example.org`, RFC 2782): connections are made to that.
+fn without_service(name: &str) -> &str {
+    let mut host = name;
+    while let Some((_, rest)) = host.split_once('.').filter(|(first, _)| first.starts_with('_')) {
+        host = rest;
+    }
+    host
+}
+
 /// As rules write it.
 fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_string() }
@@ -104,7 +113,7 @@ impl Explainer {
         // The command chooses the text. What is no name could be read as a rule about more than one host.
         let host = HostName::from_ascii(name.as_bytes()).ok();
         let what = format!("does not reach {}", escape(name.as_bytes(), MOST));
-        let reason = self.host_rule(&what, host.map(|host| host.to_string()));
+        let reason = self.host_rule(&what, host.map(|host| without_service(host.as_str()).to_string()));
         let hint = reason.hint.map(|hint| hint.noting(Some("for another port, name it: NAME:PORT")));
         Reason { hint, ..reason }
     }

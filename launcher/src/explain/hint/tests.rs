@@ -48,6 +48,7 @@ fn no_name_is_read_as_a_rule() {
     let explainer = explainer("workspace", Mode::Private);
     let advice = |name: &str| advised(&explainer.host_name_reason(name).to_string());
     assert_eq!(advice("a.example.org").unwrap(), ["--connect", "a.example.org:443"]);
+    assert_eq!(advice("_https._tcp.a.example.org").unwrap(), ["--connect", "a.example.org:443"]);
     for name in ["*:443", "0.0.0.0/0:443", "evil.example:443/tcp", "*.org", "localhost", "a b.example"] {
         assert_eq!(advice(name), None, "{name}");
     }
