@@ -170,7 +170,7 @@ mod tests {
             "[remote \"x\"]\n\tuploadpack = x\n\tvcs = x\n\tproxy = x\n",
             "[remote \"x\"]\n\turl = a\\\n b\n",
             "[remote \"x\"]\n\tfetch = x\n\turl\n",
-            "[remote \"--upload-pack=x\"]\n\turl = https://example.org/x\n[branch \"main\"]\n\tremote = --upload-pack=x\n",
+            "[remote \"--exec=x\"]\n\turl = https://example.org/x\n[branch \"main\"]\n\tremote = --exec=x\n",
             "[extensions]\n\tpartialClone = --x\n[remote \"-x\"]\n\tfetch = +refs/*:refs/*\n\tpromisor = true\n",
             "[core]\n\tworktree = /\n\tgitProxy = x\n\taskPass = x\n\tattributesFile = x\n",
             "[extensions]\n\tx = y\n[includeIf \"gitdir:/\"]\n\tpath = x\n[protocol \"ext\"]\n\tallow = always\n",
