@@ -51,11 +51,12 @@ pub fn revoke(rules: &mut Rules, name: &str, restrictions: &[&str]) {
 
 /// Every name lookup asks name service daemons first, and goes on without them.
 pub fn answer_quietly(rules: &mut Rules) {
-    let unix = bits("socket", &["unix"]);
+    let (unix, routes) = (bits("socket", &["unix"]), bits("socket", &["netlink-route"]));
     let Some(row) = row(rules, "socket") else { return };
     let denied = match row.deny {
         Grant::None if row.errno == 0 || row.errno == EAFNOSUPPORT => 0,
-        Grant::Some(mask) if row.errno == EAFNOSUPPORT => mask,
+        // The other family that lookups merely try.
+        Grant::Some(mask) if mask == routes && row.errno == EAFNOSUPPORT => mask,
         _ => return,
     };
     if row.allow != Grant::All {

@@ -288,3 +288,16 @@ fn denied_hosts_stay_denied() {
         assert!(out.err().contains("denies '*.example.org'") && !out.err().contains("allow it"), "{out}");
     });
 }
+
+/// libc asks by netlink which addresses there are, and does without an answer.
+#[test]
+fn names_of_this_machine_are_looked_up_without_a_line() {
+    promise!(kernel::TCP_PORTS);
+    need!("getent");
+    in_worlds(|world| {
+        for profile in ["workspace", "network", "minimal"] {
+            let flags = ["run", "-p", profile, "--connect", "*:443", "--namespaces", "none", "--"];
+            world.sbx(flags).args(["getent", "ahosts", "127.0.0.1"]).run().success().silent();
+        }
+    });
+}

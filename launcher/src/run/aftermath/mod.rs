@@ -444,9 +444,8 @@ impl Aftermath {
     /// What the hooks and configuration of a repository lead to in the workspace, and no mount held: from this working
     /// tree, or its own.
     fn led_to(&self, own: &Path, top: Option<&Path>) -> Vec<Bytes> {
-        let held = |path: &Path| self.layout.as_ref().is_some_and(|layout| layout.shields(path));
         let of_git = Repository::of_one(own, top, self.home.as_deref());
-        repository::led_to(of_git, own, &self.workspace, self.times(own), held)
+        repository::led_to(of_git, own, &self.workspace, self.times(own), |path| self.holds(path))
     }
 }
 
