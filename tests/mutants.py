@@ -29,9 +29,9 @@ TREE = PLACE / "tree"
 # Name, file, what stands there, what is put in its place, and the tests that should notice: modules or tests of the
 # suite, or "lib:NAME" for unit tests of the launcher, "policy" and "client" for those of these crates.
 MUTANTS = [
-    ("bare-beside", "launcher/src/plan/namespaces/git.rs", "            // git takes the workspace itself for one where `.git` is none any more.\n            if is_bare(workspace) {", "            if false {",
+    ("bare-beside", "launcher/src/plan/namespaces/git.rs", "if is_whole(workspace) {", "if false {",
      ["namespaces::in_parts::a_bare_repository_beside_a_broken_one_is_protected"]),
-    ("bare-by-configuration", "launcher/src/run/aftermath/mod.rs", "&& is_bare(&self.workspace) {", "&& false {",
+    ("bare-by-configuration", "launcher/src/run/aftermath/mod.rs", "if self.has_become_bare() {", "if false {",
      ["namespaces::in_parts::what_makes_a_repository_of_the_workspace_later_is_put_aside"]),
     ("recorded-meanwhile", "launcher/src/run/aftermath/mod.rs", " || self.was_recorded_meanwhile(&path) {", " {",
      ["namespaces::in_parts::what_another_run_has_recorded_meanwhile_is_put_aside"]),

@@ -20,7 +20,7 @@ use crate::sys::within::is_below;
 use crate::text::shown;
 use shape::{
     MOST, around, belongs, common_of, entries, entry_of, files_of, has_others, is_bare, is_repository,
-    is_within_git, knows, led_to,
+    is_whole, is_within_git, knows, led_to,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -104,7 +104,7 @@ impl Repository {
         if path::is_directory(&entry) {
             found.whole(&entry, workspace, home);
             // git takes the workspace itself for one where `.git` is none any more.
-            if is_bare(workspace) {
+            if is_whole(workspace) {
                 found.whole(workspace, workspace, home);
             }
             return found;

@@ -31,7 +31,7 @@ mod told;
 mod worktrees;
 
 use crate::plan::Plan;
-use crate::plan::namespaces::git::shape::{is_bare, is_within_git};
+use crate::plan::namespaces::git::shape::is_within_git;
 use crate::plan::namespaces::placeholder::Watched;
 use crate::plan::namespaces::{CONFIG, Layout, Record, Repository};
 use crate::sys::beneath::{Directory, from_root};
@@ -143,8 +143,7 @@ impl Aftermath {
         look.outcome.findings.extend(made::findings(&self.missing, self.since, &mut failures));
         look.outcome.failures.extend(failures);
         self.search(Instant::now() + self.time_for_search(), &mut look);
-        // What has become one by its configuration is protected by later runs, whoever wrote that.
-        if self.absent.contains(&Path::new("")) && is_bare(&self.workspace) {
+        if self.has_become_bare() {
             self.look(Path::new(""), &mut look);
         }
         self.look_at_recorded(&mut look);

@@ -7,9 +7,10 @@ use super::remotes;
 use super::worktrees;
 use crate::enforce::aside::set_aside;
 use crate::plan::files::tidy;
-use crate::plan::namespaces::git::shape::{is_no_hook, is_within_git, line};
+use crate::plan::namespaces::git::shape::{is_bare, is_no_hook, is_within_git, line};
 use crate::plan::namespaces::git::{OF_MERCURIAL, SHARED};
 use crate::plan::namespaces::git_config::LONGEST;
+use crate::plan::namespaces::placeholder::{self, Shape};
 use crate::plan::namespaces::{CONFIG, HOOKS, Repository, Setting};
 use crate::supervise::handlers::git_config::harmless::{self, Harm};
 use crate::supervise::handlers::git_config::sift::{Sifted, address_here, is_of_partial_clone, sift};
@@ -328,6 +329,15 @@ pub fn ages(root: &Directory, place: &Path) -> Result<Ages, SyscallError> {
 }
 
 impl Aftermath {
+    /// Whether later runs take the workspace for a repository by its new configuration, and protect that, whoever wrote
+    /// it.
+    pub(super) fn has_become_bare(&self) -> bool {
+        self.absent.contains(&Path::new(""))
+            && self.root.has_changed(CONFIG.as_ref(), self.since)
+            && placeholder::is_free(&self.workspace.join(".git"), Shape::Directory)
+            && is_bare(&self.workspace)
+    }
+
     /// The directories of hooks in a repository that a relative `core.hooksPath` leads to, by their places there.
     pub(super) fn hooks_inside(&self, own: &Path) -> Vec<PathBuf> {
         let all = Repository::of_one(own, None, self.home.as_deref()).hooks_inside;

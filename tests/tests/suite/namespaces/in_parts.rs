@@ -31,6 +31,29 @@ fn what_makes_a_repository_of_the_workspace_later_is_put_aside() {
     });
 }
 
+/// A file of this name may be anything, and nobody need be able to read it.
+#[test]
+fn a_file_of_the_users_that_is_called_config_stays() {
+    in_directories(|world| {
+        for with_git in [false, true] {
+            if with_git {
+                begin_anew(world);
+            }
+            let text = "[core]\n\tbare = false\n\tpager = mine\n";
+            world.write("config", text);
+            plain(world, "sleep 0.05");
+            shell(world, &[], "ls; echo made > made").run().success().silent();
+            assert_eq!(world.read("config").as_deref(), Some(text));
+            if with_git {
+                plain(world, "chmod 000 config");
+                shell(world, &[], "git status -s >/dev/null; touch more").run().success().silent();
+                assert!(world.exists("config") && !world.exists("config.sbx-aside"));
+                assert_eq!(shell(world, &["-q"], "ls -d commondir hooks").run().out(), "");
+            }
+        }
+    });
+}
+
 #[test]
 fn a_bare_repository_beside_a_broken_one_is_protected() {
     in_directories(|world| {

@@ -101,10 +101,14 @@ pub fn has_others(path: &Path) -> bool {
 pub fn belongs(own: &Path, common: &Path) -> bool {
     let is_its = own == common || own.parent().is_some_and(|parent| parent == common.join("worktrees"));
     is_its
-        && ["objects", "refs"].iter().all(|name| common.join(name).is_dir())
-        && path::is_there(&common.join("HEAD"))
+        && is_whole(common)
         // A directory with a `.git` in it is a working tree, not itself a repository.
         && placeholder::is_free(&common.join(".git"), Shape::Directory)
+}
+
+/// Whether a directory has all parts by which git takes it for a repository.
+pub fn is_whole(at: &Path) -> bool {
+    path::is_there(&at.join("HEAD")) && ["objects", "refs"].iter().all(|name| at.join(name).is_dir())
 }
 
 /// Whether a directory is a bare repository, or what an earlier command has left of one: its configuration says so.
