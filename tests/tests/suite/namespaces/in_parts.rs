@@ -6,7 +6,6 @@ use super::git::plain;
 use super::pointers::{begin_anew, executes};
 use super::shell;
 use sbx_tests::World;
-use std::time::{Duration, Instant};
 
 /// A configuration of a repository whose working tree is its own directory.
 const CONFIGURE: &str = "printf '[core]\\nrepositoryformatversion = 0\\nbare = false\\nworktree = .\\n\
@@ -72,14 +71,14 @@ fn what_another_run_has_recorded_meanwhile_is_put_aside() {
     in_directories(|world| {
         begin_anew(world);
         let until = |file: &str| format!("until test -e {file}; do sleep 0.02; done");
-        let make = "git init -q sub; git -C sub commit -q --allow-empty -m x; touch made";
+        let make = "git init -q sub; git -C sub commit -q --allow-empty -m x; echo made";
         let first = shell(world, &["-q"], &format!("{make}; {}", until("end-first"))).start();
-        await_file(world, "made");
+        first.wait_for("made");
         let change =
             format!("cd sub/.git; {}; HOOKS=hooks; {HOOKS}", CONFIGURE.replace("worktree = .\\n", ""));
-        let script = format!("touch began; {}; {change}", until("end-second"));
+        let script = format!("echo began; {}; {change}", until("end-second"));
         let second = shell(world, &[], &planted(world, &script)).start();
-        await_file(world, "began");
+        second.wait_for("began");
         plain(world, "touch end-first");
         first.wait().success();
         plain(world, "touch end-second");
@@ -89,14 +88,6 @@ fn what_another_run_has_recorded_meanwhile_is_put_aside() {
         plain(world, "mv sub/.git/config.sbx-aside sub/.git/config");
         assert!(looked_at(world, "sub"));
     });
-}
-
-fn await_file(world: &World, name: &str) {
-    let until = Instant::now() + Duration::from_secs(30);
-    while !world.exists(name) {
-        assert!(Instant::now() < until, "no {name}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 /// What is pushed to a repository, it receives in its own directory.
