@@ -387,7 +387,7 @@ pub enum HomeAction {
         #[arg(long)]
         all: bool,
         /// Only those in which no run began for this time: 30d, 12h
-        #[arg(long, value_name = "DURATION", value_parser = age)]
+        #[arg(long, value_name = "DURATION", value_parser = units::age)]
         older_than: Option<Duration>,
         /// Only those whose workspace is not there any more
         #[arg(long)]
@@ -396,10 +396,6 @@ pub enum HomeAction {
         #[arg(long)]
         json: bool,
     },
-}
-
-fn age(text: &str) -> Result<Duration, String> {
-    units::duration(text)?.limit().ok_or_else(|| "it is no duration, like 30d or 12h".to_string())
 }
 
 /// Shells that `sbx completions` knows.

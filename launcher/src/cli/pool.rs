@@ -36,7 +36,7 @@ pub enum PoolAction {
     /// Start a pool of runs with these flags, in this directory
     Start {
         /// How many runs wait
-        #[arg(long, value_name = "N", default_value = "4", value_parser = clap::value_parser!(u8).range(1..=64))]
+        #[arg(long, value_name = "N", default_value = "4", value_parser = size)]
         size: u8,
         /// The pool ends when nobody has asked for a run for this time
         #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = time)]
@@ -60,6 +60,11 @@ pub enum PoolAction {
         #[command(flatten)]
         flags: Box<ShellFlags>,
     },
+}
+
+fn size(text: &str) -> Result<u8, String> {
+    let known = text.parse().ok().filter(|size| (1..=64).contains(size));
+    known.ok_or_else(|| "not a number from 1 to 64".to_string())
 }
 
 fn time(text: &str) -> Result<Duration, String> {

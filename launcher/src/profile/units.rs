@@ -80,6 +80,11 @@ pub fn patience(text: &str) -> Result<Bound<Duration>, String> {
     time(text, NO_TIME)
 }
 
+/// An age, as [`duration`] reads it.
+pub fn age(text: &str) -> Result<Duration, String> {
+    time(text, NO_AGE)?.limit().ok_or_else(|| "it is no duration, like 30d or 12h".to_string())
+}
+
 fn time(text: &str, zero: &str) -> Result<Bound<Duration>, String> {
     bound(text, "no duration, like 500ms, 1.5s, 90s, 1m30s, 2h or 'none'", zero, |text| {
         let (mut rest, mut units, mut total) = (text, DURATIONS, 0_u128);
@@ -142,6 +147,7 @@ pub fn descriptor(text: &str) -> Result<i32, String> {
 
 const ZERO: &str = "a limit of zero lets nothing run: write 'none' for no limit";
 const NO_TIME: &str = "it must be greater than zero; use 1ms";
+const NO_AGE: &str = "it must be greater than zero; --all is for all of them";
 
 enum Problem {
     Unknown,

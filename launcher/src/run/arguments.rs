@@ -24,7 +24,6 @@ use crate::text::escape;
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -156,9 +155,8 @@ impl InRules {
     /// A UNIX socket that permissions open and no rule of the run does.
     fn socket(&self, path: &Path, judge: &Judge) -> Option<(PathBuf, &'static str, Reason)> {
         let real = path.canonicalize().ok()?;
-        let is_socket = real.metadata().is_ok_and(|meta| meta.file_type().is_socket());
         let is_closed = || !rules::may_connect(&self.rules, &self.sockets, None, &real);
-        let is_refused = is_socket && access::allows(&real, Permission::WRITE) && is_closed();
+        let is_refused = path::is_socket(&real) && access::allows(&real, Permission::WRITE) && is_closed();
         is_refused.then(|| (real.clone(), "connect", judge.explainer.socket_reason(&real)))
     }
 }
@@ -179,9 +177,9 @@ fn as_a_shell(piece: &[u8], home: Option<&Path>) -> PathBuf {
     }
 }
 
-/// The file at a path, where permissions let it be read and it is out of sight.
+/// The file at a path, where permissions let it be read and it is out of sight. Connections to sockets are all seen.
 fn hidden(layout: &Layout, path: &Path) -> Option<PathBuf> {
-    let real = path.canonicalize().ok()?;
+    let real = path.canonicalize().ok().filter(|real| !path::is_socket(real))?;
     let is_there = |outside: PathBuf| path::is_there(&outside);
     let is_hidden = layout.hides(&real) && !layout.outside(&real).is_some_and(is_there);
     (is_hidden && access::allows(&real, Permission::READ)).then_some(real)

@@ -10,7 +10,7 @@ use crate::run::arguments::Arguments;
 use crate::run::compiling::Compiling;
 use crate::run::signing::Signing;
 use crate::supervise::judge::Judge;
-use crate::supervise::violation::{Show, Violations};
+use crate::supervise::violation::Violations;
 use crate::supervise::{Ending, Summary};
 use crate::sys::process::Pid;
 use std::os::fd::RawFd;
@@ -43,7 +43,7 @@ impl Hindsight {
     /// What the reaper does of that if this process is killed, in lines that are shown like those.
     pub fn duty(&self, violations: &Violations) -> Option<Rc<dyn Duty>> {
         let workspace = self.workspace.clone()?;
-        Some(Rc::new(LookInPlace { workspace, show: violations.show() }))
+        Some(Rc::new(LookInPlace { workspace, is_shown: violations.is_shown() }))
     }
 
     /// Looks at things again when the command, this process, has ended.
@@ -63,7 +63,7 @@ impl Hindsight {
 /// The look at the workspace, by the reaper.
 struct LookInPlace {
     workspace: Rc<Aftermath>,
-    show: Show,
+    is_shown: bool,
 }
 
 impl Duty for LookInPlace {
@@ -72,7 +72,7 @@ impl Duty for LookInPlace {
     }
 
     fn stand_in(&self) {
-        let violations = Violations::new(self.show);
+        let violations = Violations::new(self.is_shown);
         // Nobody ends this process if nobody reads what it says.
         violations.never_wait();
         self.workspace.after().lines().for_each(|line| violations.line(&line));

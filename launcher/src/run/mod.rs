@@ -30,7 +30,7 @@ use crate::plan::variables::Loudness;
 use crate::plan::{Draft, Inputs, Plan};
 use crate::report::Reporter;
 use crate::request::Request;
-use crate::supervise::violation::{Show, Violations};
+use crate::supervise::violation::Violations;
 use crate::sys::ahead::Ahead;
 use crate::sys::signal::{self, Disposition};
 use crate::sys::{descriptor, privilege, process, stream};
@@ -188,12 +188,8 @@ fn voice(
     host: &Host,
     said: &mut Vec<String>,
 ) -> (Violations, Option<Closing>) {
-    let violations = Violations::new(match plan.loudness {
-        Loudness::Quiet => Show::Nothing,
-        Loudness::Normal | Loudness::Verbose if request.explain => Show::Groups,
-        Loudness::Normal | Loudness::Verbose => Show::Lines,
-    })
-    .showing_all(plan.loudness == Loudness::Verbose);
+    let violations =
+        Violations::new(plan.loudness != Loudness::Quiet).showing_all(plan.loudness == Loudness::Verbose);
     for warning in &plan.warnings {
         if !said.contains(warning) {
             violations.line(warning);

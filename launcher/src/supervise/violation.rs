@@ -69,17 +69,6 @@ impl Violation {
     }
 }
 
-/// How violations are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Show {
-    /// Not at all.
-    Nothing,
-    /// A line for each distinct one.
-    Lines,
-    /// A line for all that are the same to people, whatever process makes the call, and however.
-    Groups,
-}
-
 /// A violation, and the name of its process: the same one in a thousand processes of one name is one line.
 type Key = (Violation, Vec<u8>);
 
@@ -105,7 +94,7 @@ struct Line {
 
 /// All violations of a run.
 pub struct Violations {
-    show: Show,
+    is_shown: bool,
     /// Whether calls that fail outside too get a line.
     shows_all: bool,
     seen: HashMap<Rc<Key>, u64>,
@@ -123,20 +112,20 @@ pub struct Violations {
 }
 
 impl Violations {
-    /// None yet.
-    pub fn new(show: Show) -> Violations {
-        let colour = show != Show::Nothing && wants_colours(&std::io::stderr());
+    /// None yet. Lines are written of them, or not.
+    pub fn new(is_shown: bool) -> Violations {
+        let colour = is_shown && wants_colours(&std::io::stderr());
         let prefix = if colour { "\x1b[1;31msbx:\x1b[0m" } else { "sbx:" };
         let stderr = RefCell::default();
         let (seen, order, told) = (HashMap::new(), Vec::new(), HashSet::new());
         let (lines, groups) = (Vec::new(), HashMap::new());
         let (shows_all, unremembered) = (false, BTreeMap::new());
-        Violations { show, shows_all, seen, order, unremembered, told, lines, groups, prefix, stderr }
+        Violations { is_shown, shows_all, seen, order, unremembered, told, lines, groups, prefix, stderr }
     }
 
-    /// What is shown.
-    pub fn show(&self) -> Show {
-        self.show
+    /// Whether lines are written.
+    pub fn is_shown(&self) -> bool {
+        self.is_shown
     }
 
     /// Shows also what the sandbox is not to blame for.
@@ -208,16 +197,14 @@ impl Violations {
         self.order.iter().any(|(key, _)| key.0.path.as_deref() == Some(path) && key.1 == name)
     }
 
-    /// Adds a new violation to the line of its group, or writes that.
+    /// Adds a new violation to the line of those that are the same to people, whatever process makes the call, and
+    /// however, or writes that line.
     fn join(&mut self, violation: &Violation, name: &[u8], process: Pid) {
         let (place, next) = (self.order.len(), self.lines.len());
-        let refused = violation.refused();
-        if self.show == Show::Groups || refused.is_of_many() {
-            let line = *self.groups.entry(refused.sameness()).or_insert(next);
-            if let Some(line) = self.lines.get_mut(line) {
-                line.members.push(place);
-                return;
-            }
+        let line = *self.groups.entry(violation.refused().sameness()).or_insert(next);
+        if let Some(line) = self.lines.get_mut(line) {
+            line.members.push(place);
+            return;
         }
         let is_said = next < MOST_LINES || self.is_first_of_call(violation);
         if is_said {
@@ -229,7 +216,7 @@ impl Violations {
 
     /// Writes any other line, with the same prefix.
     pub fn line(&self, text: &str) {
-        if self.show != Show::Nothing {
+        if self.is_shown {
             self.stderr.borrow_mut().say(&format!("{} {text}\n", self.prefix));
         }
     }
@@ -263,7 +250,7 @@ impl Violations {
 
     /// The last line of a run on a terminal, where several calls were refused: how many, and what would allow them.
     pub fn total_up(&self) {
-        if self.show == Show::Nothing || self.order.len() < 2 || !std::io::stderr().is_terminal() {
+        if !self.is_shown || self.order.len() < 2 || !std::io::stderr().is_terminal() {
             return;
         }
         let mut total = Total::default();

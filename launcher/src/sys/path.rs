@@ -9,7 +9,7 @@ use rustix::fs::{CWD, OFlags, ResolveFlags};
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Component, Path, PathBuf};
 
 /// Whether a path is absolute, and written as real paths are: without `.`, `..` and needless slashes.
@@ -196,6 +196,11 @@ pub fn says_missing(error: &io::Error) -> bool {
 /// Whether there is something at a path, if only a link. True if it cannot be looked at.
 pub fn is_there(path: &Path) -> bool {
     path.symlink_metadata().map_or_else(|error| !says_missing(&error), |_| true)
+}
+
+/// Whether a path leads to the file of a socket.
+pub fn is_socket(path: &Path) -> bool {
+    path.metadata().is_ok_and(|meta| meta.file_type().is_socket())
 }
 
 /// Whether a path leads to a regular file that somebody may execute.

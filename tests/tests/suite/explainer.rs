@@ -64,13 +64,15 @@ fn a_socket_out_of_sight_is_named_and_reached_with_the_flag() {
     promise!(namespaces);
     in_worlds(|world| {
         let path = world.home.join("service");
-        let _server = UnixListener::bind(&path).unwrap();
+        let server = UnixListener::bind(&path).unwrap();
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o777)).unwrap();
         let path = path.to_str().unwrap();
         let program = format!("import socket; socket.socket(socket.AF_UNIX).connect('{path}')");
         let line = format!("/usr/bin/python3 -c \"{program}\"");
         one(&lines(world, &[], &line), &["may not connect to", path, "out of sight", "--unix "]);
         none(&lines(world, &["--unix", path], &line));
+        drop(server);
+        none(&lines(world, &[], &line));
     });
 }
 

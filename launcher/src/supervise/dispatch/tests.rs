@@ -2,7 +2,7 @@ use super::*;
 use crate::explain::hint::Explainer;
 use crate::plan::OnViolation;
 use crate::profile::NetworkMode;
-use crate::supervise::violation::{Show, Violations};
+use crate::supervise::violation::Violations;
 use crate::sys::privilege;
 use sbx_policy::bpf;
 use sbx_policy::errno::EPERM;
@@ -56,7 +56,7 @@ fn dispatcher(table: Table) -> Dispatcher {
         program: None,
         network: NetworkMode::None,
         explainer: Explainer::of_profile("minimal", NetworkMode::None, Path::new("/")),
-        violations: Violations::new(Show::Nothing),
+        violations: Violations::new(false),
     };
     Dispatcher::new(judge, table)
 }

@@ -82,10 +82,10 @@ mod tests {
     use super::*;
     use crate::explain::caller::Caller;
     use crate::explain::hint::Reason;
-    use crate::supervise::violation::{Confidence, Fate, Kind, MOST, Show, Violation};
+    use crate::supervise::violation::{Confidence, Fate, Kind, MOST, Violation};
 
     fn all(calls: &[(&str, u64)]) -> Violations {
-        let mut violations = Violations::new(Show::Nothing);
+        let mut violations = Violations::new(false);
         let caller = Caller { name: b"tool".to_vec(), process: 7, inside: (7, 7) };
         for (call, count) in calls {
             for _ in 0..*count {

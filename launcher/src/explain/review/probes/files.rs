@@ -7,7 +7,7 @@ use crate::explain::review::probes::{ABSENT, Gain, Probes, Side, is_given, place
 use crate::explain::sensitive::{DEVICES, Sensitive, Touched, Use};
 use crate::profile::{PathEntry, Variables};
 use crate::sys::access::{self, Permission};
-use crate::sys::path::{canonical, is_there};
+use crate::sys::path::{canonical, is_socket, is_there};
 use crate::sys::within::is_within;
 use crate::text::shown;
 use std::fs::{self, FileType};
@@ -307,9 +307,4 @@ fn points(side: Side<'_>, granted: &[Granted<'_>], sensitive: &Sensitive, what: 
     }
     points.sort_by_key(|point| (!is_there(&point.path), !point.is_known));
     points
-}
-
-/// Whether a socket is there.
-pub fn is_socket(path: &Path) -> bool {
-    path.metadata().is_ok_and(|meta| meta.file_type().is_socket())
 }

@@ -9,7 +9,7 @@ use crate::explain::sensitive::{DEVICES, Sensitive, Use};
 use crate::hosts::{HostName, HostPattern, HostRule};
 use crate::plan::Plan;
 use crate::profile::NetworkMode;
-use crate::sys::path::{canonical, is_there};
+use crate::sys::path::{canonical, is_socket, is_there};
 use crate::sys::within::is_within;
 use crate::text::shown;
 use sbx_policy::calls::{Arch, Call};
@@ -231,7 +231,7 @@ fn sockets(side: Side<'_>, gains: &mut Vec<Gain>) -> Result<(), Refusal> {
         let asked = if is_directory { path.join("socket") } else { path.clone() };
         // What an entry names is given when it comes.
         let comes = is_known && !is_there(&path);
-        if !comes && (!(is_directory || files::is_socket(&path)) || !reaches(&asked)?) {
+        if !comes && (!(is_directory || is_socket(&path)) || !reaches(&asked)?) {
             continue;
         }
         let about = match is_directory {

@@ -428,7 +428,7 @@ impl Connections {
         let is_service = NAME_SERVICES.iter().any(|place| is_within(path, Path::new(place)));
         let is_socket = || path.symlink_metadata().is_ok_and(|meta| meta.file_type().is_socket());
         let fails = matches!(errno, libc::ENOENT | libc::EACCES | libc::ECONNREFUSED);
-        let is_missed = fails && path.is_absolute() && !is_service && is_socket();
+        let is_missed = fails && path.is_absolute() && !is_service && is_socket() && servers::has_file(path);
         let reason = is_missed.then(|| judge.explainer.hidden_socket(path)).flatten()?;
         Some((path.to_path_buf(), reason))
     }
