@@ -68,8 +68,8 @@ pub fn has_name(name: &[u8]) -> bool {
     rows.any(|row| row.is_ok_and(|row| row.rsplit(|byte| *byte == b' ').next() == Some(&shown[..])))
 }
 
-/// Whether a program may still have the socket of this file. A datagram socket asks: one that is waited at refuses it for
-/// its type, or is none the wiser (unix(7)).
+/// Whether a program may still have the socket of this file. A datagram socket asks: one that is waited at refuses it
+/// for its type, or is none the wiser (unix(7)).
 pub fn has_file(path: &Path) -> bool {
     let asked = UnixDatagram::unbound().and_then(|socket| socket.connect(path));
     !asked.is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused)
