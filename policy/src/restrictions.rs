@@ -539,6 +539,12 @@ pub const RESTRICTIONS: &[Restriction] = &[
         any: &[&[null(4), bits(3, MSG_FASTOPEN, 0)]],
     },
     Restriction {
+        call: "sendto",
+        name: "no-fastopen",
+        meaning: "no TCP fast open",
+        any: &[&[bits(3, MSG_FASTOPEN, 0)]],
+    },
+    Restriction {
         call: "setpriority",
         name: "process",
         meaning: "the priority of one process, but not of the first one of a pid namespace",
@@ -565,9 +571,26 @@ pub const RESTRICTIONS: &[Restriction] = &[
     },
     Restriction {
         call: "setsockopt",
-        name: "no-ulp",
-        meaning: "no other protocol in place of TCP or above it",
-        any: &[&[ne(1, TCP)], &[ne(2, TCP_ULP)]],
+        name: "no-detour",
+        meaning: "no option that changes where packets go, and no other protocol in place of TCP or above it",
+        any: &[
+            &[ne(1, SOL_SOCKET), ne(1, SOL_IP), ne(1, TCP), ne(1, SOL_IPV6)],
+            &[eq(1, SOL_SOCKET), ne(2, 25), ne(2, 62)], // SO_BINDTODEVICE, SO_BINDTOIFINDEX
+            &[eq(1, SOL_IP), ne(2, 4), ne(2, 50)],      // IP_OPTIONS, IP_UNICAST_IF
+            &[eq(1, TCP), ne(2, TCP_ULP)],
+            // Below 7 are options of RFC 2292. IPV6_PKTINFO, IPV6_HOPOPTS, IPV6_RTHDRDSTOPTS, IPV6_RTHDR, IPV6_DSTOPTS,
+            // IPV6_UNICAST_IF.
+            &[
+                eq(1, SOL_IPV6),
+                Condition { arg: 2, width: Width::Dword, op: Op::Ge, value: 7 },
+                ne(2, 50),
+                ne(2, 54),
+                ne(2, 55),
+                ne(2, 57),
+                ne(2, 59),
+                ne(2, 76),
+            ],
+        ],
     },
     Restriction {
         call: "shmat",

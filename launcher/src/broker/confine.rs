@@ -64,7 +64,7 @@ const CALLS: &[(&str, Option<&str>)] = &[
     ("rt_sigreturn", None),
     ("sendmsg", None),
     ("sendto", None),
-    ("setsockopt", Some("no-ulp")),
+    ("setsockopt", Some("no-detour")),
     ("shutdown", None),
     ("sigaltstack", None),
     ("socket", Some("inet")),

@@ -201,6 +201,10 @@ impl Plan {
                 self.calls.allows("landlock_restrict_self") && (connects || changes_configs || links)
             }
             Notified::GitConfig => changes_configs,
+            Notified::Listen => {
+                let is_kept = self.network.mode != NetworkMode::Host && self.on_violation != OnViolation::Log;
+                is_kept && self.calls.allows("listen")
+            }
             Notified::Connect => connects,
             Notified::DatagramPairs => self.calls.packets_stand_in(),
             Notified::NullDevice => self.on_violation != OnViolation::Log,

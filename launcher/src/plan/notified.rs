@@ -21,7 +21,9 @@ pub enum Notified {
     /// Renames that may replace a configuration of git. Before `RefusedPaths`, which would blame the mount
     /// on the configuration for a rename that the supervisor makes.
     GitConfig,
-    /// Connections that the supervisor makes, and UNIX sockets that it has wait for some.
+    /// Sockets that are to wait for connections.
+    Listen,
+    /// Connections that the supervisor makes.
     Connect,
     /// Pairs of datagram sockets, for which other ones stand in.
     DatagramPairs,
@@ -51,11 +53,12 @@ pub enum Answers {
 
 impl Notified {
     /// All kinds, in their order.
-    pub const ORDER: [Notified; 12] = [
+    pub const ORDER: [Notified; 13] = [
         Notified::Tasks,
         Notified::Memory,
         Notified::Domains,
         Notified::GitConfig,
+        Notified::Listen,
         Notified::Connect,
         Notified::DatagramPairs,
         Notified::NullDevice,
@@ -76,7 +79,8 @@ impl Notified {
             Notified::Memory => Answers::These(&[&MEMORY, &["exit_group"]]),
             Notified::Domains => Answers::These(&[&DOMAINS]),
             Notified::GitConfig => Answers::These(&[&REPLACING]),
-            Notified::Connect => Answers::These(&[&["connect", "listen"]]),
+            Notified::Listen => Answers::These(&[&LISTENING]),
+            Notified::Connect => Answers::These(&[&["connect"]]),
             Notified::DatagramPairs => Answers::These(&[&["socketpair"]]),
             Notified::NullDevice => Answers::These(&[&["open", "openat", "creat"]]),
             Notified::Attributes => Answers::These(&[&ATTRIBUTES, &XATTRS, &["ioctl"]]),
@@ -95,6 +99,7 @@ impl Notified {
             | Notified::Memory
             | Notified::Domains
             | Notified::GitConfig
+            | Notified::Listen
             | Notified::Attributes
             | Notified::Ports
             | Notified::RefusedPaths => true,
@@ -170,6 +175,8 @@ pub const UNSUPPORTED: [&str; 1] = ["file_setattr"];
 pub const DOMAINS: [&str; 2] = ["landlock_create_ruleset", "landlock_restrict_self"];
 /// The calls that put one file in the place of another, where both have to be files.
 pub const REPLACING: [&str; 2] = ["rename", "renameat"];
+/// The calls by which a socket waits for connections.
+pub const LISTENING: [&str; 1] = ["listen"];
 /// The calls that make one socket.
 pub const SOCKETS: [&str; 1] = ["socket"];
 /// The calls on TCP ports.

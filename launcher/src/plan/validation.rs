@@ -50,6 +50,11 @@ pub enum Invalid {
     )]
     HostsWithCalls(&'static str),
     #[error(
+        "cannot keep the run to its network: its filter does, and the operations of io_uring pass no filter; leave \
+         io_uring_setup(2) out, or give the run a network of its own (--net private) or the whole one (--net host)"
+    )]
+    NetworkWithRing,
+    #[error(
         "cannot show ports of the run on this machine (--publish): under '{profile}' it has {network}; give it a \
          network of its own with --net private"
     )]

@@ -21,6 +21,7 @@ use crate::supervise::handlers::datagram_pairs::DatagramPairs;
 use crate::supervise::handlers::domains::{Domains, Marks};
 use crate::supervise::handlers::git_config::Configs;
 use crate::supervise::handlers::links::Links;
+use crate::supervise::handlers::listening::{Listening, May};
 use crate::supervise::handlers::null_device::NullDevice;
 use crate::supervise::handlers::ports::Ports;
 use crate::supervise::handlers::refused_paths::{Refusals, RefusedPaths};
@@ -48,7 +49,7 @@ pub struct Case {
     layout: Option<Rc<Layout>>,
     mode: NetworkMode,
     /// Whether the supervisor has UNIX sockets wait for connections.
-    listens: bool,
+    bind: Vec<u16>,
     own_network: bool,
     /// Who waits for connections already, where the run has this machine's network for the sake of log mode.
     others: Vec<SocketAddr>,
@@ -84,7 +85,7 @@ impl Case {
         Case {
             explainer: Explainer::of(plan),
             mode: plan.network.mode,
-            listens: plan.calls.supervisor_listens(),
+            bind: plan.network.bind.clone(),
             own_network: plan.network.namespace,
             others: if lists { servers::all() } else { Vec::new() },
             hosts: plan.network.hosts.clone(),
@@ -151,12 +152,16 @@ impl Case {
                     let configs = configs_of(watch, layout.as_ref(), presence.clone(), marks);
                     configs.into_iter().for_each(|configs| table.register(kind, configs));
                 }
+                Notified::Listen => {
+                    let own_network = self.own_network.then_some(ways.network);
+                    table.register(kind, Listening(May::of(self.mode, own_network, &self.bind)));
+                }
                 Notified::Connect => {
                     let named = self.sockets.clone();
                     let own_network = self.own_network.then_some(ways.network);
                     let network = Connected::of(self.mode, own_network);
                     let domain = self.domain.clone();
-                    let (network, hosts) = ((network, self.listens, self.others.clone()), ways.hosts.clone());
+                    let (network, hosts) = ((network, self.others.clone()), ways.hosts.clone());
                     let connections =
                         Connections::new((granted, named), layout, network, (domain, marks), hosts);
                     table.register(kind, connections);

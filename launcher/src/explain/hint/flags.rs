@@ -75,6 +75,12 @@ impl Explainer {
             Topic::SetId if self.attempts.has_path_rules() => return None,
             // No rule can name a message queue, so Landlock opens none.
             _ if refused.name == "mq_open" && self.attempts.has_path_rules() => return None,
+            // Such a run would be refused.
+            _ if refused.name == "io_uring_setup"
+                && matches!(self.network, NetworkMode::None | NetworkMode::Ports) =>
+            {
+                return None;
+            }
             // A user namespace is of no use without a user in it, and to map one takes writing below /proc.
             Topic::Namespaces if self.attempts.has_path_rules() => return None,
             Topic::Namespaces | Topic::Mounts => return self.whole_call(refused),

@@ -202,6 +202,20 @@ impl Explainer {
         Reason::of(self.rule(what, "network.mode"), None)
     }
 
+    /// Why a socket may not wait for connections, though sockets may.
+    pub fn waiting_reason(&self) -> Reason {
+        let (what, key) = match self.network {
+            NetworkMode::Private => ("waits for connections in the run's own network alone", "network.mode"),
+            NetworkMode::Ports => {
+                ("waits for connections at the ports alone that were named", "network.bind")
+            }
+            NetworkMode::None | NetworkMode::Loopback | NetworkMode::Host => {
+                ("has no network", "network.mode")
+            }
+        };
+        Reason::of(self.rule(what, key), None)
+    }
+
     fn rule(&self, what: &str, key: &'static str) -> Rule {
         let text = format!("profile '{}' {what}", escape(self.profile.as_bytes(), 100));
         Rule { text, profile: Some(self.profile.to_string()), key: Some(key) }
@@ -308,6 +322,7 @@ impl Explainer {
                 "connects no sockets but those of the run's own network"
             }
             _ if refused.name == "listen" => "waits for no connections",
+            Topic::Internet if refused.name.starts_with("send") => "connects no socket by what it sends",
             Topic::Internet => "makes no internet sockets of this type",
             Topic::Netlink => "allows no netlink sockets",
             Topic::SetId if self.attempts.has_path_rules() => {

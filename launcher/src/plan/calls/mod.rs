@@ -229,13 +229,6 @@ impl Calls {
         })
     }
 
-    /// Whether the supervisor has UNIX sockets wait for connections: no port may be listened on, and only the network
-    /// says so.
-    pub fn supervisor_listens(&self) -> bool {
-        let none = self.network.mode == NetworkMode::Ports && self.network.bind.is_empty();
-        none && self.connects_outside() && self.allows_fully("listen")
-    }
-
     /// Who tells UNIX sockets apart.
     pub fn unix(&self) -> Unix {
         self.unix

@@ -2,6 +2,7 @@
 
 use crate::plan::calls::{Calls, Unix};
 use crate::plan::rows::{answer_quietly, bits, grant, replace, revoke, row, without};
+use crate::plan::validation::Invalid;
 use crate::profile::{Grants, NETWORK_CALLS, NetworkMode, Profile, When};
 use sbx_policy::restrictions;
 use sbx_policy::rules::{Grant, Rules};
@@ -9,18 +10,39 @@ use sbx_policy::rules::{Grant, Rules};
 /// What waiting for connections needs. A client names the address that it sends from by the first one.
 const SERVER: [&str; 4] = ["bind", "listen", "accept", "accept4"];
 
+/// What leads a socket past connect(2). Fast open connects without asking Landlock or the supervisor, and so does a
+/// socket of TCP that was turned into one of SMC. Who chooses a device, or headers with a way of their own, has the
+/// packets of an allowed connection go elsewhere. One run may do this to a socket for another one.
+const OWN_WAYS: [(&str, &str); 4] = [
+    ("sendto", "no-fastopen"),
+    ("sendmsg", "no-fastopen"),
+    ("sendmmsg", "no-fastopen"),
+    ("setsockopt", "no-detour"),
+];
+
+fn own_ways(name: &str) -> Option<&'static str> {
+    OWN_WAYS.into_iter().find(|(call, _)| *call == name).map(|(_, restriction)| restriction)
+}
+
 /// The network that a profile asks for. Where nobody settles it, [`NetworkMode::Loopback`] is as good as none.
 pub fn mode(profile: &Profile) -> NetworkMode {
     profile.network.mode.as_deref().copied().unwrap_or_default()
 }
 
 impl Calls {
+    /// Refuses a run whose sockets the filter is to restrict, and that may make others past it.
+    pub fn stay_in_network(&self) -> Result<(), Invalid> {
+        let is_kept = matches!(self.network.mode, NetworkMode::None | NetworkMode::Ports);
+        let makes_others = self.allows("io_uring_setup") && !self.allows_fully("socket");
+        if is_kept && makes_others { Err(Invalid::NetworkWithRing) } else { Ok(()) }
+    }
+
     pub(super) fn open_network(&self, rules: &mut Rules) {
         if self.unix == Unix::ByPath && row(rules, "socket").is_some_and(|row| row.allow != Grant::None) {
             grant(rules, "connect", None);
         }
         if matches!(self.network.mode, NetworkMode::None | NetworkMode::Loopback) {
-            return;
+            return self.keep_to_own_ways(rules);
         }
         let served = match self.network.mode {
             NetworkMode::Private => SERVER.len(),
@@ -35,16 +57,11 @@ impl Calls {
         let names = NETWORK_CALLS.iter().chain(SERVER.iter().take(served));
         for name in names.filter(|name| !held_back || **name != "connect") {
             let restriction = match (*name, self.network.mode) {
-                // Fast open connects without asking Landlock.
                 ("sendto", NetworkMode::Ports) => Some("connected"),
-                ("sendmsg" | "sendmmsg", NetworkMode::Ports) => Some("no-fastopen"),
-                // Who chooses a device, or headers with a way of their own, has the packets of a connection to the
-                // proxy go to any host.
                 ("setsockopt", NetworkMode::Ports) if self.network.proxy().is_some() => Some("common"),
-                // Turned into an SMC socket, one of TCP connects without asking Landlock.
-                ("setsockopt", NetworkMode::Ports) => Some("no-ulp"),
                 ("fcntl", _) => Some("basic"),
-                _ => None,
+                (_, NetworkMode::Host) => None,
+                _ => own_ways(name),
             };
             if *name != "fcntl" || !self.allows(name) {
                 replace(rules, name, restriction);
@@ -71,6 +88,19 @@ impl Calls {
         } else {
             grant(rules, "socket", Some("inet"));
             grant(rules, "socket", Some("netlink-route"));
+        }
+    }
+
+    /// Without a network a program has the sockets that others hand it.
+    fn keep_to_own_ways(&self, rules: &mut Rules) {
+        let is_by_flag = |name: &str| match self.said(name).map(|said| &said.allow) {
+            Some(Grants::All(origin)) => origin.key == "--allow-calls",
+            _ => false,
+        };
+        for (name, restriction) in OWN_WAYS.into_iter().filter(|(name, _)| !is_by_flag(name)) {
+            if row(rules, name).is_some_and(|row| row.allow == Grant::All) {
+                replace(rules, name, Some(restriction));
+            }
         }
     }
 

@@ -42,6 +42,7 @@ impl Table<'_> {
             Notified::Domains => self.note(&notified::DOMAINS),
             Notified::GitConfig => self.note(&notified::REPLACING),
             Notified::Ports => self.note(&notified::PORTS),
+            Notified::Listen if listens => self.note(&notified::LISTENING),
             Notified::RefusedPaths => {
                 self.note(&notified::DECIDED_BY_LANDLOCK);
                 // Whether a program has done without what it was refused, its end tells.
@@ -49,7 +50,8 @@ impl Table<'_> {
             }
             // Whether a program has done without what it did not get, its end tells.
             Notified::Memory => self.note(&["exit_group"]),
-            Notified::Connect
+            Notified::Listen
+            | Notified::Connect
             | Notified::DatagramPairs
             | Notified::NullDevice
             | Notified::Links

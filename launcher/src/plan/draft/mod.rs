@@ -68,6 +68,9 @@ impl<'a> Draft<'a> {
         let view = choices.view;
         let calls = calls_of_run(&inputs, &network, &view, landlock)?;
         by_proxy::check(&network, &calls, on_violation)?;
+        if !logs {
+            calls.stay_in_network()?;
+        }
         validation::level(request, profile, host, landlock, &view, &mut warnings)?;
         warnings.extend(static_programs::without_seal(&inputs, &calls, on_violation)?);
         let workspace = workspace::find(request.workspace.as_deref(), directory, host, &mut warnings)?;

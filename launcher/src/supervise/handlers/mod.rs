@@ -7,6 +7,7 @@ pub mod datagram_pairs;
 pub mod domains;
 pub mod git_config;
 pub mod links;
+pub mod listening;
 pub mod null_device;
 pub mod ports;
 pub mod refused_paths;

@@ -10,14 +10,12 @@
 //! stays in the network that it was made in. One of the host's, handed in by whoever started the run, is of
 //! another network and is refused. What is said of such connections is in `own_network`.
 //!
-//! Where ports are named and none may be listened on, listen(2) is refused as well, and done for UNIX sockets.
-//!
 //! Where hosts are reached by a proxy: all as well. They are led to the proxy, which is told whom they are for.
 //!
 //! Where the host's network is open: all sockets but those of UNIX, to the address that was copied. To judge
 //! the socket and let the caller go on would not do: another thread can put another socket in its place.
 
-mod leads;
+pub(super) mod leads;
 mod own_network;
 mod under_way;
 
@@ -88,8 +86,6 @@ pub struct Connections {
     others: Vec<SocketAddr>,
     /// What Landlock restricts of it.
     domain: Domain,
-    /// Whether UNIX sockets may wait for connections, and the filter refuses it.
-    listens: bool,
     listener: OnceCell<Option<Arc<OwnedFd>>>,
     under_way: UnderWay,
     /// Who is in a domain that restricts more.
@@ -140,8 +136,6 @@ pub struct Attempt {
 enum Destination {
     /// A socket file. `is_there`: the caller finds this very file at its place.
     File { file: SocketFile, is_there: bool },
-    /// None: the socket is to wait for connections, so many at a time.
-    Nothing { backlog: i32 },
     /// None: the error that the caller meets.
     Missing(i32),
     /// Whatever the network of the caller leads to.
@@ -154,8 +148,6 @@ enum Destination {
 
 /// What becomes of an attempt.
 enum Outcome {
-    /// It has been done.
-    Done,
     /// The kernel makes it, and it is listed.
     Listed,
     /// It is made.
@@ -179,8 +171,6 @@ impl Handler for Connections {
             return None;
         }
         let destination = match &waiting.decoded().address {
-            _ if waiting.call.name == "listen" && !self.listens => return None,
-            _ if waiting.call.name == "listen" => Destination::Nothing { backlog: call.args[1] as i32 },
             Some(Address::UnixPath(name)) => {
                 match caller::hold(call.pid, None, name, true).and_then(socket::hold) {
                     Ok(file) => {
@@ -268,7 +258,6 @@ impl Handler for Connections {
                 self.hosts.iter().for_each(|hosts| hosts.refused(&host));
                 step
             }
-            Outcome::Done => Step::Answer(Answer::Done),
             Outcome::Fails(errno) => {
                 if let Some((path, reason)) = self.hidden(&told, errno, judge) {
                     judge.say(Fate::Blocked, call, &told, reason, DecidedBy::Place(path));
@@ -312,7 +301,7 @@ impl Connections {
     pub fn new(
         (granted, named): (Rc<[PathRule]>, Vec<PathBuf>),
         layout: Option<Rc<Layout>>,
-        (network, listens, others): (Connected, bool, Vec<SocketAddr>),
+        (network, others): (Connected, Vec<SocketAddr>),
         (domain, marks): (Domain, Rc<Marks>),
         hosts: Option<Rc<Hosts>>,
     ) -> Connections {
@@ -328,7 +317,6 @@ impl Connections {
             others,
             named_servers,
             domain,
-            listens,
             listener,
             under_way,
             marks,
@@ -371,10 +359,6 @@ impl Connections {
         match destination {
             Destination::File { file, .. } if socket::is_unix_stream(&socket) => {
                 Outcome::Goes(socket, Target::File(file))
-            }
-            // Of a UNIX socket nobody outside learns by the network. Landlock does not see which port one of TCP gets.
-            Destination::Nothing { backlog } if socket::is_unix_stream(&socket) => {
-                socket::listen(&socket, backlog).map_or_else(Outcome::Fails, |()| Outcome::Done)
             }
             Destination::Inside { address, network } if self.is_inside(&socket, &address, network) => {
                 self.to_host(socket, address, caller)
@@ -447,7 +431,9 @@ impl Connections {
 
 /// A duplicate of the caller's socket. An exec of another thread that waits for the memory of others keeps
 /// everybody from taking one.
-fn take((caller, number): (Result<OwnedFd, SyscallError>, i32)) -> Option<Result<OwnedFd, SyscallError>> {
+pub(super) fn take(
+    (caller, number): (Result<OwnedFd, SyscallError>, i32),
+) -> Option<Result<OwnedFd, SyscallError>> {
     bounded::within(move || caller.and_then(|caller| socket::take(&caller, number)))
 }
 

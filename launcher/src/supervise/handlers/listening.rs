@@ -1,0 +1,108 @@
+//! Sockets that are to wait for connections (listen(2)).
+//!
+//! A socket keeps the network that it was made in, and a program of another run may have handed it over. One that is
+//! bound to no port gets some. Landlock is asked about neither, so the supervisor looks at the socket. To let the caller
+//! go on then would not do: another thread can put another socket in its place. So the supervisor has that very socket
+//! wait. Who connects to a UNIX socket finds the supervisor's process number in its credentials (SO_PEERCRED).
+
+use crate::explain::caller;
+use crate::plan::OnViolation;
+use crate::profile::NetworkMode;
+use crate::supervise::dispatch::{Handler, Step};
+use crate::supervise::handlers::connect::leads::{Network, is_of_network};
+use crate::supervise::handlers::connect::take;
+use crate::supervise::judge::{DecidedBy, Judge, Verdict, error};
+use crate::supervise::violation::Fate;
+use crate::supervise::waiting::{NotifiedCall, Told, Waiting};
+use crate::sys::seccomp::Answer;
+use crate::sys::{SyscallError, process, socket};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// Has sockets wait that may.
+pub struct Listening(pub May);
+
+/// Which sockets may wait for connections, beside those of UNIX.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum May {
+    /// None.
+    No,
+    /// Those of the run's own network, which has this cookie where the kernel has such.
+    OfNetwork(Option<u64>),
+    /// Those that are bound to one of these TCP ports.
+    AtPorts(Vec<u16>),
+}
+
+/// What somebody asks for.
+pub struct Wish {
+    /// The caller, by a descriptor that stands for no other process, and the number of its socket.
+    socket: (Result<OwnedFd, SyscallError>, i32),
+    backlog: i32,
+    /// The network of the caller.
+    network: Option<Network>,
+    told: Told,
+}
+
+impl May {
+    /// By the network of a run. `own`: that the run has one of its own, with its cookie.
+    pub fn of(mode: NetworkMode, own: Option<Option<u64>>, ports: &[u16]) -> May {
+        match own {
+            Some(cookie) => May::OfNetwork(cookie),
+            None if mode == NetworkMode::Ports => May::AtPorts(ports.to_vec()),
+            None => May::No,
+        }
+    }
+}
+
+impl Handler for Listening {
+    type Copy = Wish;
+
+    fn look(&self, waiting: &Waiting<'_>) -> Option<Wish> {
+        let call = &waiting.call.notification;
+        let socket = (process::open_thread(call.pid, waiting.caller().process), call.args[0] as i32);
+        let network = caller::network(&call.pid.to_string()).ok();
+        Some(Wish { socket, backlog: call.args[1] as i32, network, told: waiting.told() })
+    }
+
+    fn act(&mut self, wish: Wish, call: &NotifiedCall, judge: &mut Judge) -> Result<Step, SyscallError> {
+        let Wish { socket, backlog, network, told } = wish;
+        let is_allowed = call.verdict != Verdict::Violation;
+        let socket = match take(socket) {
+            Some(Ok(socket)) => Some(socket),
+            Some(Err(failed)) if failed.errno() == libc::EBADF => {
+                return Ok(Step::Answer(error(libc::EBADF)));
+            }
+            // A sandbox around this one keeps everybody from looking.
+            Some(Err(_)) if is_allowed && !socket::can_take() => return Ok(Step::Answer(Answer::Continue)),
+            Some(Err(_)) | None => None,
+        };
+        if let Some(socket) = socket.filter(|socket| self.may_wait(socket, network)) {
+            return Ok(Step::Answer(socket::listen(&socket, backlog).map_or_else(error, |()| Answer::Done)));
+        }
+        if !is_allowed {
+            return Ok(Step::Next);
+        }
+        let (fate, step) = match judge.on_violation {
+            OnViolation::Kill => (Fate::Ended, Step::EndRun),
+            _ => (Fate::Blocked, Step::Answer(error(libc::EACCES))),
+        };
+        let reason = judge.explainer.waiting_reason();
+        judge.say(fate, call, &told, reason, DecidedBy::Filter);
+        Ok(step)
+    }
+}
+
+impl Listening {
+    /// Of a UNIX socket nobody outside learns by the network.
+    fn may_wait(&self, socket: &OwnedFd, network: Option<Network>) -> bool {
+        if !socket::is_of_network(socket.as_raw_fd()) {
+            return true;
+        }
+        match &self.0 {
+            May::No => false,
+            May::OfNetwork(cookie) => is_of_network(socket, (*cookie, network)),
+            // Port 0 stands for one that the kernel chooses.
+            May::AtPorts(ports) => socket::local_address(socket)
+                .is_some_and(|at| at.port() != 0 && (ports.contains(&at.port()) || ports.contains(&0))),
+        }
+    }
+}
