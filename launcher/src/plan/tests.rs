@@ -403,6 +403,29 @@ fn without_one_hosts_are_reached_by_a_proxy() {
 }
 
 #[test]
+fn a_ring_passes_no_filter_that_keeps_a_network() {
+    let host = machine(9);
+    let with = |net, connect: &[&str]| Request {
+        net,
+        connect: connect.iter().map(ToString::to_string).collect(),
+        allow_calls: vec!["io_uring_setup".into()],
+        ..request("workspace")
+    };
+    for request in [
+        with(Some(NetworkMode::None), &[]),
+        with(None, &["*:80"]),
+        Request { namespaces: Some(Namespaces::None), ..with(None, &["example.org"]) },
+        Request { namespaces: Some(Namespaces::None), ..with(None, &[]) },
+    ] {
+        refused(plan(&request, &host), &["io_uring pass no filter", "--net private"]);
+        plan(&Request { log_violations: true, ..request }, &host).unwrap();
+    }
+    for net in [Some(NetworkMode::Private), Some(NetworkMode::Host), None] {
+        plan(&with(net, &[]), &host).unwrap();
+    }
+}
+
+#[test]
 fn a_run_is_unconfined_only_if_that_is_asked_for_twice() {
     let host = machine(9);
     let once = request("unrestricted");

@@ -3,7 +3,7 @@
 use crate::broker::{self, Doors, Listener, Resolver, RunsEnd, Setup};
 use crate::enforce::doors::{Door, Purpose};
 use crate::error::{Refusal, cannot};
-use crate::plan::network;
+use crate::plan::network::{self, Route};
 use crate::run::proxy;
 use crate::supervise::brokers::Broker;
 use crate::supervise::hosts::Hosts;
@@ -30,9 +30,12 @@ pub fn start(
         let setup = Setup { rules: plan.rules.clone(), resolver, watches: logs, run, routes: Some(routes) };
         broker::serve(setup, all(doors, proxy), brokers);
     }
-    let hosts = Hosts::new(plan, logs, doors, (Broker::new(own, pid), files));
-    // Nobody but the broker has them now. If it ends, they end, and nobody is reached.
-    drop(all(doors, proxy));
+    // The ports of the proxy are this machine's: nobody else is to have one while programs are led there.
+    let is_supervised = |route: &Route| matches!(route, Route::Proxy(proxy) if proxy.is_supervised);
+    let kept = proxy.filter(|_| is_supervised(&plan.route)).map(proxy::Sockets::all).unwrap_or_default();
+    let hosts = Hosts::new(plan, logs, doors, (Broker::new(own, pid), files), kept);
+    // Nobody but the broker has the others now. If it ends, they end, and nobody is reached.
+    drop(taken(doors));
     Ok(Rc::new(hosts))
 }
 

@@ -15,6 +15,13 @@ pub struct Sockets {
     pub questions: Vec<OwnedFd>,
 }
 
+impl Sockets {
+    /// All of them.
+    pub fn all(self) -> Vec<OwnedFd> {
+        self.listeners.into_iter().map(|listener| listener.socket).chain(self.questions).collect()
+    }
+}
+
 /// Takes ports of the kernel's choice.
 pub fn take() -> Result<(Sockets, At), Refusal> {
     let (listeners, proxy) = both().map_err(cannot("take a port of loopback for the proxy"))?;

@@ -22,7 +22,7 @@ use crate::text::shown;
 use std::cell::{RefCell, RefMut};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
 use std::path::Path;
 use std::rc::Rc;
 pub use used::Used;
@@ -38,6 +38,8 @@ pub struct Hosts {
     broker: Broker,
     /// What the broker's name servers are read from.
     files: RefCell<broker::Files>,
+    /// The sockets of the proxy, so that nobody else gets its ports if it ends.
+    _taken: Vec<OwnedFd>,
     /// The calls that wait for their hosts.
     pub dials: Dials,
     state: RefCell<State>,
@@ -58,6 +60,8 @@ pub enum Way {
     Out(Host, u16),
     /// Nowhere.
     Refused(Host),
+    /// Nowhere any more: the proxy has ended.
+    Over,
 }
 
 impl Hosts {
@@ -67,6 +71,7 @@ impl Hosts {
         logs: bool,
         doors: &[Door],
         (broker, files): (Broker, broker::Files),
+        taken: Vec<OwnedFd>,
     ) -> Hosts {
         let files = RefCell::new(files);
         let mut ports = HashMap::new();
@@ -75,7 +80,8 @@ impl Hosts {
                 ports.insert((address.is_ipv6(), *port), address.port());
             }
         }
-        Hosts { plan, logs, ports, broker, files, dials: Dials::default(), state: RefCell::default() }
+        let (dials, state) = (Dials::default(), RefCell::default());
+        Hosts { plan, logs, ports, broker, files, _taken: taken, dials, state }
     }
 
     /// Where a connection goes.
@@ -110,10 +116,14 @@ impl Hosts {
         if ip.is_loopback() {
             let is_there = proxy.are_at(ip, port) || self.is_brought(ip, port);
             return match port {
+                _ if self.broker.is_gone() && !self.is_brought(ip, port) => Way::Over,
                 _ if is_there => Way::AsSaid,
                 DNS_PORT => Way::Questions(questions.address(address.is_ipv6())),
                 _ => Way::Refused(host),
             };
+        }
+        if self.broker.is_gone() {
+            return Way::Over;
         }
         let is_allowed = self.allows(&host) || self.logs && port != DNS_PORT;
         let told = plain::write(&said(&host), port).filter(|_| is_allowed);

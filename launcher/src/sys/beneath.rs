@@ -219,9 +219,8 @@ impl Directory {
         buffer: &mut Vec<u8>,
         mut each: impl FnMut(&OsStr, Entry, u64) -> ControlFlow<()>,
     ) -> Result<(), SyscallError> {
-        if place != 0 {
-            rustix::fs::seek(&self.held, SeekFrom::Start(place)).of("lseek")?;
-        }
+        // It may have been listed before.
+        rustix::fs::seek(&self.held, SeekFrom::Start(place)).of("lseek")?;
         let mut listing = RawDir::new(&self.held, buffer.spare_capacity_mut());
         while let Some(entry) = listing.next() {
             let entry = entry.of("getdents64")?;
@@ -377,7 +376,10 @@ mod tests {
             top.place(Path::new("real")).unwrap().has("deep")
                 && !top.place(Path::new("")).unwrap().has("none")
         );
-        let mut names = top.below(Path::new("")).unwrap().names().unwrap();
+        let whole = top.below(Path::new("")).unwrap();
+        // Each listing begins anew.
+        assert_eq!(whole.names().unwrap(), whole.names().unwrap());
+        let mut names = whole.names().unwrap();
         names.sort();
         assert_eq!(names, ["link", "real", "text"]);
     }

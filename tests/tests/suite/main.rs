@@ -21,6 +21,7 @@ mod explainer;
 #[cfg(target_arch = "x86_64")]
 mod faults;
 mod flags_of_calls;
+mod handed_sockets;
 mod harness;
 mod held_up;
 mod home_programs;

@@ -19,6 +19,8 @@ const OBJECTS: &str = "objects";
 /// Where they are in a repository.
 const INFO: &str = "objects/info";
 const ALTERNATES: &str = "alternates";
+/// So many alternates of alternates git follows, one after the other.
+const MOST_NESTED: usize = 5;
 
 impl Aftermath {
     /// Puts aside alternates of the command's that lead to another repository than those of the workspace, and those
@@ -28,7 +30,10 @@ impl Aftermath {
         let Ok(info) = own.below(Path::new(INFO)) else { return };
         let leads_away = match read(&info) {
             Ok(None) => false,
-            Ok(Some(text)) => self.leads_away(path, &text, self.are_new(place, path, &info, &text)),
+            Ok(Some(text)) => {
+                let are_new = self.are_new(place, path, &info, &text);
+                self.leads_away(&path.join(OBJECTS), &text, are_new, MOST_NESTED)
+            }
             Err(_) => true,
         };
         if leads_away {
@@ -50,17 +55,47 @@ impl Aftermath {
         }
     }
 
-    /// Whether one of the lines leads out of the workspace.
-    fn leads_away(&self, path: &Path, text: &[u8], are_new: bool) -> bool {
+    /// Whether one of the lines leads out of the workspace, from these objects, or one of the alternates of alternates.
+    fn leads_away(&self, objects: &Path, text: &[u8], are_new: bool, depth: usize) -> bool {
         let is_below = |path: &Path| is_within(path, &self.workspace);
         let mut lines =
             text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"#"));
         lines.any(|line| {
-            let named = path.join(OBJECTS).join(OsStr::from_bytes(line));
-            // git takes away quotes. What leads away by its words, and is old, is the user's.
-            let is_quoted = are_new && line.starts_with(b"\"");
-            is_quoted || (are_new || is_below(&tidy(&named))) && !is_below(&way(&named).real)
+            let named = objects.join(OsStr::from_bytes(line));
+            let is_inside = is_below(&tidy(&named));
+            let real = way(&named).real;
+            // git takes away quotes. What leads away by its words, and is old, is the user's. What is new may lead away
+            // when a link on its way is another one.
+            match are_new {
+                true => {
+                    line.starts_with(b"\"")
+                        || !is_inside
+                        || !is_below(&real)
+                        || self.passes_on(&real, true, depth)
+                }
+                false if is_below(&real) => self.passes_on(&real, false, depth),
+                false => is_inside,
+            }
         })
+    }
+
+    /// Whether objects in the workspace have alternates that lead out of it. git follows few, one after the other.
+    fn passes_on(&self, objects: &Path, is_new: bool, depth: usize) -> bool {
+        let Ok(place) = objects.strip_prefix(&self.workspace) else { return false };
+        let info = match self.root.below(&place.join("info")) {
+            Ok(info) => info,
+            Err(failed) => return !says_missing(&failed.cause),
+        };
+        match read(&info) {
+            Ok(None) => false,
+            Ok(Some(_)) if depth == 0 => true,
+            Ok(Some(text)) => {
+                let has_changed = |name: &str| info.has_changed(name.as_ref(), self.since);
+                let are_new = is_new || has_changed(ALTERNATES) || has_changed("");
+                self.leads_away(objects, &text, are_new, depth - 1)
+            }
+            Err(_) => true,
+        }
     }
 }
 

@@ -47,8 +47,12 @@ pub struct Looked {
 impl Aftermath {
     /// How long directories are looked into that have not changed.
     pub(super) fn time_for_search(&self) -> Duration {
-        let is_first = self.record.since.is_some_and(|since| since >= self.record.began);
-        (self.started.elapsed() / PART).max(if is_first { FIRST } else { Duration::ZERO })
+        (self.started.elapsed() / PART).max(if self.is_first() { FIRST } else { Duration::ZERO })
+    }
+
+    /// Whether this is the first run in this workspace of those that are recorded.
+    fn is_first(&self) -> bool {
+        self.record.since.is_some_and(|since| since >= self.record.began)
     }
 
     /// Looks at the repositories that are known, and those of submodules: the search need not have come so far. The
@@ -84,6 +88,10 @@ impl Aftermath {
             submodules.borrow_mut().extend(submodule);
             leads_away
         };
+        // What an index has named all along, a later run may put a repository in: the first look reads each.
+        if !self.is_known(path) || self.is_first() || self.record.since.is_none() {
+            Indexes::of(own, New::All, &mut left, &leads_away).find(&mut |_| {});
+        }
         let has_new = Indexes::of(own, new, &mut left, &leads_away)
             .find(&mut |odd| self.put_index_aside(&place.join(odd.place), &odd.entries, look));
         look.submodules = submodules.into_inner();

@@ -9,6 +9,7 @@ use crate::plan::namespaces::CONFIG;
 use crate::plan::namespaces::git::shape::{entry_of, files_of, named_by};
 use crate::plan::namespaces::git_config::{LONGEST, parse, read};
 use crate::supervise::handlers::git_config::sift::{address_here, path_in, plain_path};
+use crate::sys::SyscallError;
 use crate::sys::beneath::Directory;
 use crate::sys::file;
 use crate::sys::path::{Way, real_for_all, way};
@@ -99,8 +100,12 @@ impl Aftermath {
     }
 
     /// Puts aside what leads a remote of any repository to where runs write: the configuration may be as it was when a
-    /// command puts a link at the path.
-    pub(super) fn look_at_remotes(&self, &Opened { own, path, .. }: &Opened<'_>, look: &mut Look) {
+    /// command puts a link at the path. And what a command has written where git looks for the addresses of remotes that
+    /// the configuration does not have: git writes nothing there.
+    pub(super) fn look_at_remotes(&self, &Opened { own, place, path, .. }: &Opened<'_>, look: &mut Look) {
+        for file in new_files(own, New::Since(self.since)) {
+            self.put_file_aside(&place.join(&file), &path.join(&file), look);
+        }
         let Ok(Some(text)) = own.read(CONFIG.as_ref(), LONGEST) else { return };
         let settings = parse(&text);
         let paths: Vec<&Path> =
@@ -139,11 +144,15 @@ impl Aftermath {
             ways(path).filter_map(|(way, led)| self.leading(&way, led)).collect();
         for entry in leading {
             let Ok(place) = entry.strip_prefix(&self.workspace) else { continue };
-            let aside = look.put_aside(&self.root, place, &entry);
-            let put_aside = aside.iter().map(|aside| self.workspace.join(aside).as_path().into()).collect();
-            let (path, kind) = (entry.as_path().into(), FindingKind::FileMade);
-            look.outcome.findings.push(Finding { path, kind, names: Vec::new(), put_aside });
+            self.put_file_aside(place, &entry, look);
         }
+    }
+
+    fn put_file_aside(&self, place: &Path, path: &Path, look: &mut Look) {
+        let aside = look.put_aside(&self.root, place, path);
+        let put_aside = aside.iter().map(|aside| self.workspace.join(aside).as_path().into()).collect();
+        let (path, kind) = (path.into(), FindingKind::FileMade);
+        look.outcome.findings.push(Finding { path, kind, names: Vec::new(), put_aside });
     }
 
     /// The link or file in the workspace that leads to where runs write.
@@ -172,6 +181,23 @@ fn ways(path: &Path) -> impl Iterator<Item = (Way, Option<Way>)> {
         let led = led();
         (way, led)
     })
+}
+
+/// More new files with addresses are not looked at, and the whole directory goes.
+const MOST_FILES: usize = 64;
+
+/// The new files with addresses.
+fn new_files(own: &Directory, new: New) -> Vec<PathBuf> {
+    let of_one = |name: &PathBuf| {
+        let in_it = new.within(own, name.as_os_str());
+        let all = own.below(name)?;
+        let (names, has_more) = all.names_like(MOST_FILES, |file| in_it.is(&all, file))?;
+        Ok::<_, SyscallError>(match has_more {
+            true => vec![name.clone()],
+            false => names.iter().map(|file| name.join(file)).collect(),
+        })
+    };
+    files(own, new).flat_map(|name| of_one(&name).unwrap_or_else(|_| vec![name])).collect()
 }
 
 /// The directories in which git looks for addresses, if there is something new in them: hardly anybody has them.

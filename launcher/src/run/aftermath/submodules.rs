@@ -62,6 +62,8 @@ impl Aftermath {
     /// an index has named a submodule all along.
     pub(super) fn look_at_submodules(&self, look: &mut Look) {
         look.submodules.extend(self.record.submodules.iter().cloned());
+        // Of a full record nobody knows what is not in it.
+        look.submodules.too_many |= self.record.submodules.len() >= MOST;
         // The index of one may name others.
         while let Some(path) = look.submodules.waiting.pop() {
             // Most of those that nobody has cloned have none.

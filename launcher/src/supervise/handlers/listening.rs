@@ -1,9 +1,9 @@
 //! Sockets that are to wait for connections (listen(2)).
 //!
 //! A socket keeps the network that it was made in, and a program of another run may have handed it over. One that is
-//! bound to no port gets some. Landlock is asked about neither, so the supervisor looks at the socket. To let the caller
-//! go on then would not do: another thread can put another socket in its place. So the supervisor has that very socket
-//! wait. Who connects to a UNIX socket finds the supervisor's process number in its credentials (SO_PEERCRED).
+//! bound to no port gets some. Landlock is asked about neither, so the supervisor looks at the socket. To let the
+//! caller go on then would not do: another thread can put another socket in its place. So the supervisor has that very
+//! socket wait. Who connects to a UNIX socket finds the supervisor's process number in its credentials (SO_PEERCRED).
 
 use crate::explain::caller;
 use crate::plan::OnViolation;

@@ -198,15 +198,25 @@ fn if_the_proxy_is_killed_nobody_is_reached() {
     in_internets(|internet| {
         // The broker is the child of the supervisor's that listens.
         let script = format!(
-            "$SBX {WITHOUT} --connect allowed.example:80 -- sh -c ': > started; n=0; until test -e go || \
-             test $n -gt 400; do n=$((n+1)); sleep 0.05; done; curl -sS http://allowed.example/ || \
-             {PLAIN} http://203.0.113.10/' & \
+            "$SBX {WITHOUT} --connect allowed.example:80 -- sh -c 'echo $http_proxy > started; n=0; \
+             until test -e go || test $n -gt 400; do n=$((n+1)); sleep 0.05; done; \
+             curl -sS http://allowed.example/ || {PLAIN} http://203.0.113.10/' & \
              n=0; until test -e started || test $n -gt 400; do n=$((n+1)); sleep 0.05; done; sleep 0.3; \
              for child in $(pgrep -P $!); do grep -q '^Seccomp:.2' /proc/$child/status && \
-             test $(cat /proc/$child/comm) = sbx && kill -KILL $child && : > killed; done; : > go; wait $!"
+             test $(cat /proc/$child/comm) = sbx && kill -KILL $child && : > killed; done; sleep 0.2; \
+             /usr/bin/python3 taking.py 2> taken; : > go; wait $!"
+        );
+        // Somebody who would answer in its place.
+        internet.world.write(
+            "taking.py",
+            "import socket\nport = int(open('started').read().rsplit(':', 1)[1].strip('/\\n'))\n\
+             taking = socket.socket()\ntaking.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)\n\
+             taking.bind(('127.0.0.1', port))\n",
         );
         let out = internet.run(&script).failed();
         assert!(internet.world.exists("killed"), "{out}");
+        let taken = internet.world.read("taken").unwrap();
+        assert!(taken.contains("Address already in use"), "{taken}");
         out.says("no host is reached any more");
         internet.saw_nothing_of("connection");
     });

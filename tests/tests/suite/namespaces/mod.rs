@@ -3,6 +3,7 @@
 
 mod across_runs;
 mod aftermath;
+mod alternates;
 mod astray;
 mod borrowed;
 mod configuration;

@@ -39,6 +39,29 @@ fn no_file_names_a_remote_of_a_new_repository() {
     });
 }
 
+/// git writes nothing there, whatever other remotes a repository has.
+#[test]
+fn no_new_file_names_a_remote_of_a_known_repository() {
+    in_directories(|world| {
+        let push = |branch: &str| format!("git push fork HEAD:refs/heads/{branch}");
+        for (name, text) in [("remotes", "URL: $H/evil"), ("branches", "$H/evil")] {
+            begin_anew(world);
+            plain(
+                world,
+                &format!("git remote add origin /nowhere; mkdir -p .git/{name}; echo x > .git/{name}/mine"),
+            );
+            plain(world, "sleep 0.05");
+            shell(world, &[], "true").run().success().silent();
+            let write = format!("{}; echo \"{text}\" > .git/{name}/fork", evil());
+            let said = shell(world, &[], &planted(world, &write)).run().success().err();
+            let file = format!(".git/{name}/fork");
+            assert!(said.contains(&format!("{file}.sbx-aside")) && !executes(world, &push("one")), "{said}");
+            plain(world, &format!("mv {file}.sbx-aside {file}"));
+            assert!(executes(world, &push("two")));
+        }
+    });
+}
+
 /// Commands write in the caches of a workspace too, and nobody looks there.
 #[test]
 fn a_new_repository_pushes_into_no_cache() {

@@ -1,9 +1,9 @@
 //! Submodules of a workspace with more directories than a search gets through: their repositories are known, and a look
 //! at the end needs no search to find them.
 
-use super::aftermath::{FSMONITOR, looked_at, planted};
+use super::aftermath::{FSMONITOR, in_directories, looked_at, planted};
 use super::git::{in_repositories, plain};
-use super::pointers::executes;
+use super::pointers::{begin_anew, executes};
 use super::shell;
 use sbx_tests::World;
 
@@ -180,5 +180,27 @@ fn an_index_without_all_files_stays_where_the_user_has_git_write_them() {
         let out = shell(world, &[], "echo x >> in/f; git add in/f; git commit -qm x").run().success();
         assert!(!out.err().contains("aside"), "{out}");
         plain(world, "git ls-files --sparse | grep -q '^out/$'; test -z \"$(git status --porcelain)\"");
+    });
+}
+
+/// A clone without its submodules: the index that names them is older than all runs.
+#[test]
+fn nothing_is_planted_where_a_submodule_would_be() {
+    in_directories(|world| {
+        begin_anew(world);
+        plain(
+            world,
+            "mkdir -p $(seq -f wide/%g 6000) third/party/libs/foo; C=$(git rev-parse HEAD); \
+             git update-index --add --cacheinfo 160000,$C,third/party/libs/foo; git commit -qm sub; sleep 0.05",
+        );
+        shell(world, &["-q"], "true").run().success();
+        let git = "third/party/libs/foo/.git";
+        let plant = format!(
+            "set -e; GIT={git}; mkdir $GIT $GIT/objects $GIT/refs; git rev-parse HEAD > $GIT/HEAD; {FSMONITOR}"
+        );
+        let out = shell(world, &[], &planted(world, &plant)).run().success();
+        assert!(out.err().contains("config.sbx-aside") && !executes(world, "git status"), "{out}");
+        plain(world, &format!("mv {git}/config.sbx-aside {git}/config"));
+        assert!(executes(world, "git status"));
     });
 }

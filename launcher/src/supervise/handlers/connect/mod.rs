@@ -391,6 +391,7 @@ impl Connections {
             Way::AsSaid => return Outcome::Goes(socket, Target::Address(address)),
             Way::Questions(place) => return Outcome::Goes(socket, Target::Address(bytes_of(place))),
             Way::Refused(host) => return Outcome::NoHost(host),
+            Way::Over => return Outcome::Fails(libc::ECONNREFUSED),
             Way::ToThisMachine => (address, Vec::new()),
             Way::Out(host, port) => {
                 set_port(&mut address, port);

@@ -1,0 +1,96 @@
+//! Sockets that somebody hands to a command over a UNIX socket. A socket keeps the network that it was made in, so one
+//! of the host's must not give a run what its own network does not.
+
+use sbx_tests::servers::HttpServer;
+use sbx_tests::{World, in_worlds, need, promise};
+
+const PYTHON: &str = "/usr/bin/python3";
+
+/// Hands sockets of the host's network to whoever connects, and says how often it reached the port that was asked for.
+const HELPER: &str = "\
+import socket
+listener = socket.socket(socket.AF_UNIX); listener.bind('helper.sock'); listener.listen()
+print('ready', flush=True)
+inside, _ = listener.accept()
+kept = [socket.socket() for _ in range(8)] + [socket.socket(socket.AF_INET6)]
+socket.send_fds(inside, [b'x'], [one.fileno() for one in kept])
+reached = 0
+while port := inside.recv(9):
+    try: socket.create_connection(('127.0.0.1', int(port)), timeout=2); reached += 1
+    except OSError: pass
+    inside.send(b'y')
+print('reached', reached)
+";
+
+/// Does with each socket what leads past connect(2), or out of it. A server of its own in between.
+const CLIENT: &str = "\
+import os, socket, sys
+to = ('127.0.0.1', int(sys.argv[1]))
+helper = socket.socket(socket.AF_UNIX); helper.connect('helper.sock')
+_, numbers, _, _ = socket.recv_fds(helper, 9, 9)
+all = [socket.socket(fileno=number) for number in numbers]
+def sent(s): s.sendto(b'x', socket.MSG_FASTOPEN, to)
+def told(s): s.sendmsg([b'x'], [], socket.MSG_FASTOPEN, to)
+def bound(s): s.bind(('127.0.0.1', 0)); s.listen(); asked(s)
+def unbound(s): s.listen(); asked(s)
+def asked(s): helper.send(str(s.getsockname()[1]).encode()); helper.recv(1)
+def device(s): s.setsockopt(socket.SOL_SOCKET, 25, b'lo\\0')
+def interface(s): s.setsockopt(socket.SOL_SOCKET, 62, 1)
+def route(s): s.setsockopt(socket.IPPROTO_IP, socket.IP_OPTIONS, bytes([131, 7, 4, 127, 0, 0, 1, 0]))
+def chosen(s): s.setsockopt(socket.IPPROTO_IP, 50, socket.htonl(1))
+def header(s): s.setsockopt(socket.IPPROTO_IPV6, 57, bytes([0, 2, 0, 1, 0, 0, 0, 0]) + bytes(15) + b'\\1')
+for act, s in zip([sent, told, bound, unbound, device, interface, route, chosen, header], all):
+    try: act(s); print(act.__name__, 'done')
+    except PermissionError: print(act.__name__, 'refused')
+    except OSError as error: print(act.__name__, 'failed', error.errno)
+own = socket.socket(socket.AF_UNIX); own.bind('own.sock'); own.listen()
+socket.socket(socket.AF_UNIX).connect('own.sock'); own.accept()
+packets = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); packets.bind('packets.sock'); packets.listen()
+print('served')
+";
+
+/// What the client prints under these flags, and how often its sockets were reached.
+fn handed(world: &World, flags: &[&str], port: u16) -> (String, String) {
+    ["helper.sock", "own.sock", "packets.sock"]
+        .map(|name| std::fs::remove_file(world.workspace.join(name)).ok());
+    let outside = world.bare([PYTHON, "-c", HELPER]).start();
+    outside.wait_for("ready");
+    let port = port.to_string();
+    let words = [&["run", "-q"][..], flags, &["--", PYTHON, "-c", CLIENT, &port]].concat();
+    let printed = world.sbx(words).run().success().out();
+    (printed, outside.wait().success().out())
+}
+
+#[test]
+fn a_socket_of_the_host_leads_nowhere_that_the_run_may_not_go() {
+    need!("python3");
+    promise!(namespaces);
+    let server = HttpServer::start();
+    const ACTS: [&str; 9] =
+        ["sent", "told", "bound", "unbound", "device", "interface", "route", "chosen", "header"];
+    in_worlds(|world| {
+        let before = server.connections();
+        let refused = ACTS.map(|act| format!("{act} refused\n")).concat() + "served\n";
+        let flags: [&[&str]; 7] = [
+            &[],
+            &["--net", "private"],
+            &["--net", "none"],
+            &["--namespaces", "none"],
+            &["--profile", "no-exec"],
+            &["--connect", "allowed.example"],
+            &["--bind", "1"],
+        ];
+        for flags in flags {
+            let (printed, reached) = handed(world, flags, server.port);
+            assert_eq!((&*printed, &*reached), (&*refused, "ready\nreached 0\n"), "{flags:?}");
+        }
+        assert_eq!(server.connections(), before);
+        // Whom the host's network is open to may do all that.
+        let (printed, reached) = handed(world, &["--net", "host"], server.port);
+        for act in ["sent", "told", "bound", "unbound", "device"] {
+            assert!(printed.contains(&format!("{act} done\n")), "{printed}");
+        }
+        assert_eq!(reached, "ready\nreached 2\n");
+        assert!(server.connections() > before);
+    });
+}
