@@ -258,6 +258,8 @@ pub fn remove(agent: Agent, host: &Host) -> Result<Removed, Refusal> {
         }
         Some(_) => {
             fs::remove_file(&file).map_err(|error| cannot("remove", &file, &error))?;
+            // What has something in it stays. An empty one would have every run protect its place in workspaces.
+            let _ = file.parent().map(fs::remove_dir);
             Removed::Gone(file)
         }
         None if agent.has_file_of_its_own() => match settings.content {

@@ -30,6 +30,15 @@ pub struct Looked<'a> {
     pub listings: &'a Listings,
 }
 
+/// Nothing but a file can be mounted on a link, and without a mount the command could lead git elsewhere.
+fn without_repository(link: &Path) -> String {
+    format!(
+        "warning: '{link}' is a link, so git finds no repository there in the run; put a file in its place that holds \
+         'gitdir: ' and the path of the repository",
+        link = shown(link)
+    )
+}
+
 impl Layout {
     /// What is there is kept as it is; what is not, from being made.
     pub fn protect(&mut self, protected: Protected, looked: Looked<'_>, warnings: &mut Vec<String>) {
@@ -132,6 +141,9 @@ impl Layout {
                 self.pin(&link, roots);
                 self.links.insert(link, seen.clone());
             }
+        }
+        if path.ends_with(".git") && target.as_ref().is_some_and(|target| target.is_dir()) {
+            warnings.push(without_repository(&path));
         }
         self.links.insert(path, seen);
         if let Some(target) = target.filter(|target| roots.above(target).is_some()) {

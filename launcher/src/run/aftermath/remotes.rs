@@ -100,8 +100,8 @@ impl Aftermath {
     }
 
     /// Puts aside what leads a remote of any repository to where runs write: the configuration may be as it was when a
-    /// command puts a link at the path. And what a command has written where git looks for the addresses of remotes that
-    /// the configuration does not have: git writes nothing there.
+    /// command puts a link at the path. And what a command has written where git looks for the addresses of remotes
+    /// that the configuration does not have: git writes nothing there.
     pub(super) fn look_at_remotes(&self, &Opened { own, place, path, .. }: &Opened<'_>, look: &mut Look) {
         for file in new_files(own, New::Since(self.since)) {
             self.put_file_aside(&place.join(&file), &path.join(&file), look);
