@@ -133,12 +133,14 @@ fn snippets(names: &[String], text: &mut String) {
         let satisfiable = restriction.any.iter().all(|all| shadow::satisfiable(all));
         assert!(satisfiable, "{}[{}] can never match", restriction.call, restriction.name);
         let rules: Vec<_> = restriction.any.iter().map(|all| all.to_vec()).collect();
-        let start = code.len();
-        code.extend(
-            conditions::compile(&rules)
-                .unwrap_or_else(|e| panic!("{}[{}]: {e}", restriction.call, restriction.name)),
-        );
-        spans.push((start, code.len() - start));
+        let piece = conditions::compile(&rules)
+            .unwrap_or_else(|e| panic!("{}[{}]: {e}", restriction.call, restriction.name));
+        // Restrictions of several calls are the same, or one is the end of another.
+        let known = code.windows(piece.len()).position(|part| part == piece);
+        spans.push((known.unwrap_or(code.len()), piece.len()));
+        if known.is_none() {
+            code.extend(piece);
+        }
     }
     writeln!(text, "pub(crate) static SPANS: [(u16, u16); {}] = {spans:?};", spans.len()).unwrap();
     writeln!(text, "pub(crate) static CODE: [Insn; {}] = [", code.len()).unwrap();

@@ -731,7 +731,7 @@ MUTANTS = [
     ("ports-of-the-proxy", "launcher/src/run/hosts.rs", "proxy.filter(|_| is_supervised(&plan.route))",
      "proxy.filter(|_| false)", ["hosts::by_proxy::"]),
     ("ring-past-the-filter", "launcher/src/plan/calls/network.rs",
-     "if is_kept && makes_others { Err(Invalid::NetworkWithRing) } else { Ok(()) }", "Ok(())",
+     "if !is_kept || !self.allows(RING)", "if is_kept || !self.allows(RING)",
      ["lib:a_ring_passes_no_filter"]),
     ("refusals-first", "launcher/src/supervise/hosts/used.rs", ".filter(|_| new.refused == 0)", ".filter(|_| false)",
      ["lib:what_is_refused_gives_way"]),

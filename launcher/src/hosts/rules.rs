@@ -94,13 +94,17 @@ impl HostRules {
         ranges.any(|rule| rule.is_about_address(address) && rule.has_port(port))
     }
 
-    /// Whether a denial has an address, or the one of IPv4 that packets to it end up at.
     fn deny_address(&self, address: IpAddr, port: u16) -> bool {
+        self.denial_at(address, port).is_some()
+    }
+
+    /// The denial that has an address, or the one of IPv4 that packets to it end up at.
+    pub fn denial_at(&self, address: IpAddr, port: u16) -> Option<&HostRule> {
         let embedded = embedded(address).map(IpAddr::V4);
         let is_about = |rule: &HostRule| {
             rule.is_about_address(address) || embedded.is_some_and(|inner| rule.is_about_address(inner))
         };
-        self.deny.iter().any(|rule| is_about(rule) && rule.has_port(port))
+        self.deny.iter().find(|rule| is_about(rule) && rule.has_port(port))
     }
 }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::profile::error::{ProfileCause, nearest};
 use crate::profile::model::Source;
+use crate::text::shown;
 
 /// The maximum size of a profile.
 pub const SIZE_LIMIT: u64 = 1 << 20;
@@ -135,7 +136,9 @@ fn unknown(name: &OsStr, search: &Search) -> ProfileCause {
     if let Some(agent) = agent {
         return ProfileCause::Unknown { near: Some(format!("{}{agent}", sbx_profiles::AGENT)), known };
     }
-    let near = nearest(&name.to_string_lossy(), known.iter().map(String::as_str));
+    // A file of any name is taken if there is a slash in its path.
+    let file = Path::new(name).is_file().then(|| format!("./{}", shown(Path::new(name))));
+    let near = file.or_else(|| nearest(&name.to_string_lossy(), known.iter().map(String::as_str)));
     ProfileCause::Unknown { near, known }
 }
 

@@ -9,7 +9,7 @@ mod used;
 use crate::broker::proxy::plain;
 use crate::broker::{self, Event, said};
 use crate::enforce::doors::{self, Door, Purpose};
-use crate::explain::hint::{Host, Reason};
+use crate::explain::hint::{Host, Reason, bracketed};
 use crate::hosts::{DNS_PORT, HostName, Range, is_host_port_at, reached};
 use crate::plan::by_proxy::{At, Proxy};
 use crate::plan::network::{self, Route};
@@ -234,7 +234,7 @@ impl Hosts {
                 let word = protocol.to_string().to_uppercase();
                 let reason = judge.explainer.mismatch_reason(&word, &host, port, said.is_some());
                 let said = said.map_or_else(|| "no host".to_string(), |said| format!("'{said}'"));
-                let what = format!("{host}:{port}, {word} to {said}");
+                let what = format!("{}:{port}, {word} to {said}", bracketed(&host));
                 let fate = if self.logs { Fate::WouldBlock } else { Fate::Blocked };
                 self.tell(judge, &caller, fate, "connection", what, reason);
             }
@@ -285,7 +285,7 @@ impl Hosts {
             true => judge.explainer.address_of_name_reason(host, port),
             false => judge.explainer.host_reason(&asked),
         };
-        self.tell(judge, &caller, Fate::Blocked, "connection", format!("{host}:{port}"), reason);
+        self.tell(judge, &caller, Fate::Blocked, "connection", format!("{}:{port}", bracketed(host)), reason);
     }
 
     /// A connection failed as it would outside. No error of connect(2) says so of a name without an address.
@@ -366,7 +366,8 @@ impl Hosts {
 fn cut(host: &str, port: u16) -> String {
     let host = shown(Path::new(host));
     format!(
-        "the run ended, and what it had sent last to {host}:{port} could not be delivered: the connection was reset"
+        "the run ended, and what it had sent last to {}:{port} could not be delivered: the connection was reset",
+        bracketed(&host)
     )
 }
 

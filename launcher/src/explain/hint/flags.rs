@@ -74,7 +74,7 @@ impl Explainer {
             // Where there are path rules the supervisor changes modes, and never makes such a file.
             Topic::SetId if self.attempts.has_path_rules() => return None,
             // No rule can name a message queue, so Landlock opens none.
-            _ if refused.name == "mq_open" && self.attempts.has_path_rules() => return None,
+            _ if refused.name.starts_with("mq_") && self.attempts.has_path_rules() => return None,
             // Such a run would be refused.
             _ if refused.name == "io_uring_setup"
                 && matches!(self.network, NetworkMode::None | NetworkMode::Ports) =>

@@ -37,7 +37,8 @@ fn without_service(name: &str) -> &str {
 }
 
 /// As rules write it.
-fn bracketed(host: &str) -> String {
+/// A host before a port.
+pub fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_string() }
 }
 
@@ -100,6 +101,12 @@ impl Explainer {
             Some(_) => format!("does not reach {shown}:{}", host.port),
             None => format!("does not reach {shown}"),
         };
+        let denial = || self.denied_hosts.denial_at(host.address, host.port);
+        if host.name.is_none()
+            && let Some(denial) = denial()
+        {
+            return self.denied_by(denial);
+        }
         if host.name.is_none() && reached(host.address).is_loopback() {
             let hint = self.connecting(Outside::ThisMachine, host.port, true);
             let hint = hint.filter(|_| is_host_port_at(host.address));
@@ -139,10 +146,14 @@ impl Explainer {
         Reason::of(self.rule(&what, "network.connect"), None)
     }
 
+    fn denied_by(&self, denial: &HostRule) -> Reason {
+        Reason::of(self.rule(&format!("denies '{denial}'"), "network.deny"), None)
+    }
+
     fn host_rule(&self, what: &str, rule: Option<String>) -> Reason {
         let rule = rule.and_then(|rule| HostRule::parse(&rule).ok());
         if let Some(denial) = rule.as_ref().and_then(|rule| self.denied_hosts.denial_of(rule)) {
-            return Reason::of(self.rule(&format!("denies '{denial}'"), "network.deny"), None);
+            return self.denied_by(denial);
         }
         let hint = rule.and_then(|rule| self.to_connect(&rule));
         Reason::of(self.rule(what, "network.connect"), hint)

@@ -37,7 +37,7 @@ use crate::text::escape;
 use attempt::{Attempts, Change};
 use capability::Lacking;
 pub use flags::includes_restriction;
-pub use host::{Host, Outside};
+pub use host::{Host, Outside, bracketed};
 pub use place::{CHANGES, is_whole};
 pub use reason::{Hint, Reason, Rule};
 use sbx_policy::calls::Call;

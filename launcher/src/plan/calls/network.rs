@@ -1,9 +1,13 @@
 //! What a network adds to the calls of a profile.
 
+use crate::error::Refusal;
 use crate::plan::calls::{Calls, Unix};
 use crate::plan::rows::{answer_quietly, bits, grant, replace, revoke, row, without};
 use crate::plan::validation::Invalid;
 use crate::profile::{Grants, NETWORK_CALLS, NetworkMode, Profile, When};
+use sbx_policy::calls::{Arch, Call};
+use sbx_policy::interpret::{self, Data};
+use sbx_policy::list::List;
 use sbx_policy::restrictions;
 use sbx_policy::rules::{Grant, Rules};
 
@@ -30,11 +34,36 @@ pub fn mode(profile: &Profile) -> NetworkMode {
 }
 
 impl Calls {
-    /// Refuses a run whose sockets the filter is to restrict, and that may make others past it.
-    pub fn stay_in_network(&self) -> Result<(), Invalid> {
+    /// Closes what would make sockets past the filter, where that is what keeps the run to its network. Returns what is
+    /// to be said of it. What a flag allows is refused.
+    pub fn stay_in_network(&mut self) -> Result<Option<&'static str>, Refusal> {
+        const RING: &str = "io_uring_setup";
         let is_kept = matches!(self.network.mode, NetworkMode::None | NetworkMode::Ports);
-        let makes_others = self.allows("io_uring_setup") && !self.allows_fully("socket");
-        if is_kept && makes_others { Err(Invalid::NetworkWithRing) } else { Ok(()) }
+        if !is_kept || !self.allows(RING) || self.makes_datagrams()? {
+            return Ok(None);
+        }
+        if self.said(RING).is_some_and(|said| said.allow.origins().any(|origin| origin.key.starts_with("--")))
+        {
+            return Err(Invalid::NetworkWithRing.into());
+        }
+        self.add(List::Deny, "network.mode", b"io_uring_setup=ENOSYS")?;
+        Ok(Some(
+            "warning: the profile allows io_uring_setup(2), and the run does not: its operations pass no filter, which \
+             is what keeps the run to its network",
+        ))
+    }
+
+    /// Whether the filter lets sockets of UDP be made, which may send to any address.
+    fn makes_datagrams(&self) -> Result<bool, Refusal> {
+        let program = self.strict_program()?;
+        let number = Call::named(b"socket").and_then(|call| call.number(Arch::HOST));
+        let makes = |family: i32| {
+            let args = [family as u64, libc::SOCK_DGRAM as u64, 0, 0, 0, 0];
+            number.is_some_and(|nr| {
+                interpret::lets_through(&program, &Data { nr, arch: Arch::HOST.audit(), args })
+            })
+        };
+        Ok([libc::AF_INET, libc::AF_INET6].into_iter().any(makes))
     }
 
     pub(super) fn open_network(&self, rules: &mut Rules) {
@@ -91,13 +120,14 @@ impl Calls {
         }
     }
 
-    /// Without a network a program has the sockets that others hand it.
+    /// Without a network a program has the sockets that others hand it. What a user's profile or a flag says of a call
+    /// holds.
     fn keep_to_own_ways(&self, rules: &mut Rules) {
-        let is_by_flag = |name: &str| match self.said(name).map(|said| &said.allow) {
-            Some(Grants::All(origin)) => origin.key == "--allow-calls",
+        let is_ours = |name: &str| match self.said(name).map(|said| &said.allow) {
+            Some(Grants::All(origin)) => origin.built_in || origin.key == "--unix",
             _ => false,
         };
-        for (name, restriction) in OWN_WAYS.into_iter().filter(|(name, _)| !is_by_flag(name)) {
+        for (name, restriction) in OWN_WAYS.into_iter().filter(|(name, _)| is_ours(name)) {
             if row(rules, name).is_some_and(|row| row.allow == Grant::All) {
                 replace(rules, name, Some(restriction));
             }

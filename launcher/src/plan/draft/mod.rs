@@ -66,10 +66,10 @@ impl<'a> Draft<'a> {
         let logs = on_violation == OnViolation::Log;
         let network = network::settle(asked, no_own.or(choices.network), logs, (request, host));
         let view = choices.view;
-        let calls = calls_of_run(&inputs, &network, &view, landlock)?;
+        let mut calls = calls_of_run(&inputs, &network, &view, landlock)?;
         by_proxy::check(&network, &calls, on_violation)?;
         if !logs {
-            calls.stay_in_network()?;
+            warnings.extend(calls.stay_in_network()?.map(str::to_string));
         }
         validation::level(request, profile, host, landlock, &view, &mut warnings)?;
         warnings.extend(static_programs::without_seal(&inputs, &calls, on_violation)?);

@@ -142,7 +142,8 @@ impl Layout {
                 self.links.insert(link, seen.clone());
             }
         }
-        if path.ends_with(".git") && target.as_ref().is_some_and(|target| target.is_dir()) {
+        let is_own = path.ends_with(".git") && path.parent() == roots.above(&path);
+        if is_own && target.as_ref().is_some_and(|target| target.is_dir()) {
             warnings.push(without_repository(&path));
         }
         self.links.insert(path, seen);

@@ -166,3 +166,19 @@ fn a_call_is_proposed_where_its_path_is_open() {
         assert_eq!(chmod(&["--allow-calls", &list]).1, 0o600, "{list}");
     });
 }
+
+/// A shell that cannot list a directory hands the pattern on as it is.
+#[test]
+fn a_pattern_in_a_closed_directory_asks_for_the_directory() {
+    in_worlds(|world| {
+        let line = "ls /etc/*.con[f]";
+        let said = lines(world, &[], line);
+        assert!(
+            said[0].contains("may not read /etc ") && said[0].ends_with("allow it with --ro /etc"),
+            "{said:?}"
+        );
+        none(&lines(world, &["--ro", "/etc"], line));
+        // Of one that can be listed, nothing is said.
+        none(&lines(world, &[], "ls *.none"));
+    });
+}
