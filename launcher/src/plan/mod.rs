@@ -168,16 +168,18 @@ impl Plan {
     pub fn extras(&self) -> Extras {
         // In log mode nothing is taken away, and what the loader needs is noted like everything else.
         let seal = self.seal.as_ref().filter(|_| self.on_violation != OnViolation::Log);
+        let notified = self.notified();
         let connects = self.network.namespace && self.calls.supervisor_connects();
+        let takes = connects || self.calls.connects_outside() || notified.has(Notified::Listen);
         let owns_processes = self.own.is_some_and(|own| own.kinds.user);
         Extras {
             logs: self.on_violation == OnViolation::Log,
             loader: seal.map(|seal| seal.needs).unwrap_or_default(),
-            notified: self.notified(),
+            notified,
             large: self.large_request(),
-            // Without a user namespace of the run, nobody takes a socket from a process that closes itself to
-            // others. It would have no network.
-            dumpable: (connects || self.calls.connects_outside()) && !owns_processes,
+            // Without a user namespace of the run, nobody takes a socket from a process that closes itself to others. It
+            // would have no network.
+            dumpable: takes && !owns_processes,
         }
     }
 

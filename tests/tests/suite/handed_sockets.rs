@@ -24,7 +24,7 @@ print('reached', reached)
 
 /// Does with each socket what leads past connect(2), or out of it. A server of its own in between.
 const CLIENT: &str = "\
-import os, socket, sys
+import ctypes, socket, sys
 to = ('127.0.0.1', int(sys.argv[1]))
 helper = socket.socket(socket.AF_UNIX); helper.connect('helper.sock')
 _, numbers, _, _ = socket.recv_fds(helper, 9, 9)
@@ -43,6 +43,8 @@ for act, s in zip([sent, told, bound, unbound, device, interface, route, chosen,
     try: act(s); print(act.__name__, 'done')
     except PermissionError: print(act.__name__, 'refused')
     except OSError as error: print(act.__name__, 'failed', error.errno)
+# As ssh-agent does: nobody but its like may take descriptors of it.
+ctypes.CDLL(None).prctl(4, 0)
 own = socket.socket(socket.AF_UNIX); own.bind('own.sock'); own.listen()
 socket.socket(socket.AF_UNIX).connect('own.sock'); own.accept()
 packets = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); packets.bind('packets.sock'); packets.listen()
