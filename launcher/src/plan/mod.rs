@@ -177,8 +177,8 @@ impl Plan {
             loader: seal.map(|seal| seal.needs).unwrap_or_default(),
             notified,
             large: self.large_request(),
-            // Without a user namespace of the run, nobody takes a socket from a process that closes itself to others. It
-            // would have no network.
+            // Without a user namespace of the run, nobody takes a socket from a process that closes itself to others.
+            // It would have no network.
             dumpable: takes && !owns_processes,
         }
     }
