@@ -115,7 +115,7 @@ fn address(field: &str) -> Option<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{TcpListener, UdpSocket};
+    use std::net::{TcpListener, TcpStream, UdpSocket};
 
     #[test]
     fn a_socket_that_waits_is_found_and_one_that_does_not_is_not() {
@@ -157,5 +157,36 @@ mod tests {
         drop(datagrams);
         assert!(!has_file(&path));
         std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_connection_is_no_server_and_another_address_is_another() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let at = listener.local_addr().unwrap();
+        let client = TcpStream::connect(at).unwrap();
+        assert!(!waits("self", Protocol::Tcp, client.local_addr().unwrap()));
+        for other in ["127.0.0.2", "::1"] {
+            assert!(!waits("self", Protocol::Tcp, SocketAddr::new(other.parse().unwrap(), at.port())));
+        }
+        // A server for IPv6 that takes everything takes IPv4 too, by either way to write it.
+        let both = TcpListener::bind("[::]:0").unwrap().local_addr().unwrap().port();
+        for ip in ["127.0.0.1", "::ffff:127.0.0.1", "::1"] {
+            let listener = TcpListener::bind("[::]:0").unwrap();
+            let port = listener.local_addr().unwrap().port();
+            assert!(waits("self", Protocol::Tcp, SocketAddr::new(ip.parse().unwrap(), port)), "{ip}");
+        }
+        assert!(!waits("self", Protocol::Tcp, SocketAddr::new("127.0.0.1".parse().unwrap(), both)));
+    }
+
+    #[test]
+    fn what_is_no_table_holds_nothing() {
+        let at = "127.0.0.1:80".parse().unwrap();
+        for text in
+            ["", "head\n", "head\n 0: 0100007F\n", "head\n 0: zz:50 0:0 0A\n", "head\n 0: 0100:0050 0:0 0A\n"]
+        {
+            assert_eq!(waiting(text.as_bytes(), Protocol::Tcp, "0A").next(), None, "{text:?}");
+        }
+        let table = &b"head\n 0: 0100007F:0050 00000000:0000 0A\n"[..];
+        assert!(has(&waiting(table, Protocol::Tcp, "0A").collect::<Vec<_>>(), at));
     }
 }
