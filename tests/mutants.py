@@ -729,6 +729,8 @@ MUTANTS = [
      ["handed_sockets::"]),
     ("listens-at-any-port", "launcher/src/supervise/handlers/listening.rs",
      "at.port() != 0 && (ports.contains(&at.port()) || ports.contains(&0))", "true", ["handed_sockets::"]),
+    ("listens-against-the-profile", "launcher/src/supervise/handlers/listening.rs",
+     "*verdict == Verdict::Violation && !self.network_refuses", "false", ["handed_sockets::"]),
     ("ports-of-the-proxy", "launcher/src/run/hosts.rs", "proxy.filter(|_| is_supervised(&plan.route))",
      "proxy.filter(|_| false)", ["hosts::by_proxy::"]),
     ("ring-past-the-filter", "launcher/src/plan/calls/network.rs",

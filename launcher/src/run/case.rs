@@ -48,8 +48,10 @@ pub struct Case {
     explainer: Explainer,
     layout: Option<Rc<Layout>>,
     mode: NetworkMode,
-    /// Whether the supervisor has UNIX sockets wait for connections.
+    /// The TCP ports that may be listened on.
     bind: Vec<u16>,
+    /// Whether it is for the network alone that the filter refuses listen(2).
+    network_refuses: bool,
     own_network: bool,
     /// Who waits for connections already, where the run has this machine's network for the sake of log mode.
     others: Vec<SocketAddr>,
@@ -86,6 +88,7 @@ impl Case {
             explainer: Explainer::of(plan),
             mode: plan.network.mode,
             bind: plan.network.bind.clone(),
+            network_refuses: plan.calls.network_refuses_listening(),
             own_network: plan.network.namespace,
             others: if lists { servers::all() } else { Vec::new() },
             hosts: plan.network.hosts.clone(),
@@ -154,7 +157,8 @@ impl Case {
                 }
                 Notified::Listen => {
                     let own_network = self.own_network.then_some(ways.network);
-                    table.register(kind, Listening(May::of(self.mode, own_network, &self.bind)));
+                    let may = May::of(self.mode, own_network, &self.bind);
+                    table.register(kind, Listening { may, network_refuses: self.network_refuses });
                 }
                 Notified::Connect => {
                     let named = self.sockets.clone();

@@ -98,3 +98,30 @@ fn a_socket_of_the_host_leads_nowhere_that_the_run_may_not_go() {
         assert!(server.connections() > before);
     });
 }
+
+/// What a profile refuses of listen(2) stays refused, though the supervisor has sockets wait.
+#[test]
+fn no_socket_waits_that_the_profile_refuses() {
+    need!("python3");
+    in_worlds(|world| {
+        world.write(
+            "few.json",
+            r#"{"extends": "workspace", "syscalls": {"deny": [{"call": "listen", "args": [{"index": 1, "op": "gt", "value": 5}]}]}}"#,
+        );
+        let program = "import socket, sys\nown = socket.socket(socket.AF_UNIX); own.bind('own.sock')\n\
+                       own.listen(int(sys.argv[1]))\nsocket.socket(socket.AF_UNIX).connect('own.sock')\nprint('met')";
+        for flags in [&[][..], &["--net", "none"], &["--connect", "*:80"]] {
+            let run = |backlog: &str| {
+                let _ = std::fs::remove_file(world.workspace.join("own.sock"));
+                let words =
+                    [&["run", "--profile", "./few.json"], flags, &["--", PYTHON, "-c", program, backlog]];
+                world.sbx(words.concat()).run()
+            };
+            // With ports the network refuses it as well, but where nothing else is said of it.
+            if flags != ["--connect", "*:80"] {
+                run("5").success().prints("met\n");
+            }
+            run("6").failed().says("blocked listen(");
+        }
+    });
+}

@@ -229,6 +229,12 @@ impl Calls {
         })
     }
 
+    /// Whether it is the network alone that has the filter refuse listen(2): no port may be listened on.
+    pub fn network_refuses_listening(&self) -> bool {
+        let none = self.network.mode == NetworkMode::Ports && self.network.bind.is_empty();
+        none && self.allows_fully("listen")
+    }
+
     /// Who tells UNIX sockets apart.
     pub fn unix(&self) -> Unix {
         self.unix

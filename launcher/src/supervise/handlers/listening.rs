@@ -19,7 +19,12 @@ use crate::sys::{SyscallError, process, socket};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Has sockets wait that may.
-pub struct Listening(pub May);
+pub struct Listening {
+    /// Which may.
+    pub may: May,
+    /// Whether it is for the network alone that the filter refuses the call. What else refuses it decides.
+    pub network_refuses: bool,
+}
 
 /// Which sockets may wait for connections, beside those of UNIX.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +62,10 @@ impl Handler for Listening {
     type Copy = Wish;
 
     fn look(&self, waiting: &Waiting<'_>) -> Option<Wish> {
-        let call = &waiting.call.notification;
+        let NotifiedCall { notification: call, verdict, .. } = waiting.call;
+        if *verdict == Verdict::Violation && !self.network_refuses {
+            return None;
+        }
         let socket = (process::open_thread(call.pid, waiting.caller().process), call.args[0] as i32);
         let network = caller::network(&call.pid.to_string()).ok();
         Some(Wish { socket, backlog: call.args[1] as i32, network, told: waiting.told() })
@@ -97,7 +105,7 @@ impl Listening {
         if !socket::is_of_network(socket.as_raw_fd()) {
             return true;
         }
-        match &self.0 {
+        match &self.may {
             May::No => false,
             May::OfNetwork(cookie) => is_of_network(socket, (*cookie, network)),
             // Port 0 stands for one that the kernel chooses.
