@@ -61,6 +61,13 @@ pub enum NetworkMode {
     Loopback,
 }
 
+impl NetworkMode {
+    /// Whether the machine's network is around the run, and the filter says which sockets of it may be made.
+    pub fn is_kept_by_filter(self) -> bool {
+        matches!(self, NetworkMode::None | NetworkMode::Ports)
+    }
+}
+
 /// `home.mode`: what the home directory is in a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HomeMode {

@@ -113,17 +113,16 @@ impl Hosts {
         let host = self.host_at(address);
         let port = host.port;
         let ip = reached(host.address);
+        let is_brought = ip.is_loopback() && self.is_brought(ip, port);
+        if self.broker.is_gone() && !is_brought {
+            return Way::Over;
+        }
         if ip.is_loopback() {
-            let is_there = proxy.are_at(ip, port) || self.is_brought(ip, port);
             return match port {
-                _ if self.broker.is_gone() && !self.is_brought(ip, port) => Way::Over,
-                _ if is_there => Way::AsSaid,
+                _ if is_brought || proxy.are_at(ip, port) => Way::AsSaid,
                 DNS_PORT => Way::Questions(questions.address(address.is_ipv6())),
                 _ => Way::Refused(host),
             };
-        }
-        if self.broker.is_gone() {
-            return Way::Over;
         }
         let is_allowed = self.allows(&host) || self.logs && port != DNS_PORT;
         let told = plain::write(&said(&host), port).filter(|_| is_allowed);

@@ -133,6 +133,15 @@ impl Judge {
         })
     }
 
+    /// What becomes of a call that a handler refuses: what is told, and the answer, which is this error.
+    pub fn refusal(&self, errno: i32) -> (Fate, Step) {
+        match self.on_violation {
+            OnViolation::Kill => (Fate::Ended, Step::EndRun),
+            OnViolation::Log => (Fate::WouldBlock, Step::Answer(Answer::Continue)),
+            OnViolation::Errno(_) => (Fate::Blocked, Step::Answer(error(errno))),
+        }
+    }
+
     /// Reports what the verdict says about a call.
     pub fn report(&mut self, call: &NotifiedCall, told: &Told) {
         let (fate, reason) = match (call.verdict, self.on_violation) {

@@ -76,11 +76,7 @@ impl Explainer {
             // No rule can name a message queue, so Landlock opens none.
             _ if refused.name.starts_with("mq_") && self.attempts.has_path_rules() => return None,
             // Such a run would be refused.
-            _ if refused.name == "io_uring_setup"
-                && matches!(self.network, NetworkMode::None | NetworkMode::Ports) =>
-            {
-                return None;
-            }
+            _ if refused.name == "io_uring_setup" && self.network.is_kept_by_filter() => return None,
             // A user namespace is of no use without a user in it, and to map one takes writing below /proc.
             Topic::Namespaces if self.attempts.has_path_rules() => return None,
             Topic::Namespaces | Topic::Mounts => return self.whole_call(refused),

@@ -36,8 +36,7 @@ fn without_service(name: &str) -> &str {
     host
 }
 
-/// As rules write it.
-/// A host before a port.
+/// A host before a port, as rules write it.
 pub fn bracketed(host: &str) -> String {
     if host.contains(':') { format!("[{host}]") } else { host.to_string() }
 }
@@ -101,9 +100,8 @@ impl Explainer {
             Some(_) => format!("does not reach {shown}:{}", host.port),
             None => format!("does not reach {shown}"),
         };
-        let denial = || self.denied_hosts.denial_at(host.address, host.port);
         if host.name.is_none()
-            && let Some(denial) = denial()
+            && let Some(denial) = self.denied_hosts.denial_at(host.address, host.port)
         {
             return self.denied_by(denial);
         }

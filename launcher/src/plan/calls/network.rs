@@ -38,8 +38,7 @@ impl Calls {
     /// to be said of it. What a flag allows is refused.
     pub fn stay_in_network(&mut self) -> Result<Option<&'static str>, Refusal> {
         const RING: &str = "io_uring_setup";
-        let is_kept = matches!(self.network.mode, NetworkMode::None | NetworkMode::Ports);
-        if !is_kept || !self.allows(RING) || self.makes_datagrams()? {
+        if !self.network.mode.is_kept_by_filter() || !self.allows(RING) || self.makes_datagrams()? {
             return Ok(None);
         }
         if self.said(RING).is_some_and(|said| said.allow.origins().any(|origin| origin.key.starts_with("--")))

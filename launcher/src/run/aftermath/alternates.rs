@@ -47,12 +47,14 @@ impl Aftermath {
     fn are_new(&self, place: &Path, path: &Path, info: &Directory, text: &[u8]) -> bool {
         match self.alternates.get(path) {
             Some(before) => before != text,
-            // The user may have made the repository since the run before. A directory in its place counts, too.
-            None => {
-                let has_changed = |name: &str| info.has_changed(name.as_ref(), self.since);
-                self.is_made(place) || has_changed(ALTERNATES) || has_changed("")
-            }
+            // The user may have made the repository since the run before.
+            None => self.is_made(place) || self.has_other_alternates(info),
         }
+    }
+
+    /// Whether alternates have changed in this run. A directory in the place of another counts, too.
+    fn has_other_alternates(&self, info: &Directory) -> bool {
+        [ALTERNATES, ""].into_iter().any(|name| info.has_changed(name.as_ref(), self.since))
     }
 
     /// Whether one of the lines leads out of the workspace, from these objects, or one of the alternates of alternates.
@@ -90,9 +92,7 @@ impl Aftermath {
             Ok(None) => false,
             Ok(Some(_)) if depth == 0 => true,
             Ok(Some(text)) => {
-                let has_changed = |name: &str| info.has_changed(name.as_ref(), self.since);
-                let are_new = is_new || has_changed(ALTERNATES) || has_changed("");
-                self.leads_away(objects, &text, are_new, depth - 1)
+                self.leads_away(objects, &text, is_new || self.has_other_alternates(&info), depth - 1)
             }
             Err(_) => true,
         }

@@ -6,16 +6,14 @@
 //! socket wait. Who connects to a UNIX socket finds the supervisor's process number in its credentials (SO_PEERCRED).
 
 use crate::explain::caller;
-use crate::plan::OnViolation;
 use crate::profile::NetworkMode;
 use crate::supervise::dispatch::{Handler, Step};
 use crate::supervise::handlers::connect::leads::{Network, is_of_network};
-use crate::supervise::handlers::connect::take;
+use crate::supervise::handlers::connect::{Asked, asked, take};
 use crate::supervise::judge::{DecidedBy, Judge, Verdict, error};
-use crate::supervise::violation::Fate;
 use crate::supervise::waiting::{NotifiedCall, Told, Waiting};
 use crate::sys::seccomp::Answer;
-use crate::sys::{SyscallError, process, socket};
+use crate::sys::{SyscallError, socket};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// Has sockets wait that may.
@@ -39,8 +37,7 @@ pub enum May {
 
 /// What somebody asks for.
 pub struct Wish {
-    /// The caller, by a descriptor that stands for no other process, and the number of its socket.
-    socket: (Result<OwnedFd, SyscallError>, i32),
+    socket: Asked,
     backlog: i32,
     /// The network of the caller.
     network: Option<Network>,
@@ -66,9 +63,8 @@ impl Handler for Listening {
         if *verdict == Verdict::Violation && !self.network_refuses {
             return None;
         }
-        let socket = (process::open_thread(call.pid, waiting.caller().process), call.args[0] as i32);
         let network = caller::network(&call.pid.to_string()).ok();
-        Some(Wish { socket, backlog: call.args[1] as i32, network, told: waiting.told() })
+        Some(Wish { socket: asked(waiting), backlog: call.args[1] as i32, network, told: waiting.told() })
     }
 
     fn act(&mut self, wish: Wish, call: &NotifiedCall, judge: &mut Judge) -> Result<Step, SyscallError> {
@@ -89,10 +85,7 @@ impl Handler for Listening {
         if !is_allowed {
             return Ok(Step::Next);
         }
-        let (fate, step) = match judge.on_violation {
-            OnViolation::Kill => (Fate::Ended, Step::EndRun),
-            _ => (Fate::Blocked, Step::Answer(error(libc::EACCES))),
-        };
+        let (fate, step) = judge.refusal(libc::EACCES);
         let reason = judge.explainer.waiting_reason();
         judge.say(fate, call, &told, reason, DecidedBy::Filter);
         Ok(step)

@@ -121,8 +121,7 @@ impl Connected {
 
 /// A connection that somebody asks for.
 pub struct Attempt {
-    /// The caller, by a descriptor that stands for no other process, and the number of its socket.
-    socket: (Result<OwnedFd, SyscallError>, i32),
+    socket: Asked,
     process: Pid,
     listener: Arc<OwnedFd>,
     destination: Destination,
@@ -192,7 +191,7 @@ impl Handler for Connections {
             },
         };
         let process = waiting.caller().process;
-        let socket = (process::open_thread(call.pid, process), call.args[0] as i32);
+        let socket = asked(waiting);
         let beyond = self.domain.refused("connect", call, waiting.decoded());
         // One duplicate for all: the run has one listener.
         let own = || waiting.listener().try_clone_to_owned().ok().map(Arc::new);
@@ -249,11 +248,7 @@ impl Handler for Connections {
             }
             Outcome::NoHost(host) => {
                 let reason = judge.explainer.host_reason(&host);
-                let (fate, step) = match judge.on_violation {
-                    OnViolation::Kill => (Fate::Ended, Step::EndRun),
-                    OnViolation::Log => (Fate::WouldBlock, Step::Answer(Answer::Continue)),
-                    _ => (Fate::Blocked, Step::Answer(error(libc::ECONNREFUSED))),
-                };
+                let (fate, step) = judge.refusal(libc::ECONNREFUSED);
                 judge.say(fate, call, &told, reason, DecidedBy::Filter);
                 self.hosts.iter().for_each(|hosts| hosts.refused(&host));
                 step
@@ -324,12 +319,7 @@ impl Connections {
         }
     }
 
-    fn judge(
-        &self,
-        socket: (Result<OwnedFd, SyscallError>, i32),
-        destination: Destination,
-        caller: &Caller,
-    ) -> Outcome {
+    fn judge(&self, socket: Asked, destination: Destination, caller: &Caller) -> Outcome {
         let destination = match destination {
             Destination::Missing(errno) => return Outcome::Fails(errno),
             Destination::Listed => return Outcome::Listed,
@@ -430,11 +420,17 @@ impl Connections {
     }
 }
 
-/// A duplicate of the caller's socket. An exec of another thread that waits for the memory of others keeps
-/// everybody from taking one.
-pub(super) fn take(
-    (caller, number): (Result<OwnedFd, SyscallError>, i32),
-) -> Option<Result<OwnedFd, SyscallError>> {
+/// The socket that a call is about: the caller, by a descriptor that stands for no other process, and the number there.
+pub type Asked = (Result<OwnedFd, SyscallError>, i32);
+
+/// That of the first argument.
+pub fn asked(waiting: &Waiting<'_>) -> Asked {
+    let call = &waiting.call.notification;
+    (process::open_thread(call.pid, waiting.caller().process), call.args[0] as i32)
+}
+
+/// A duplicate of it. An exec of another thread that waits for the memory of others keeps everybody from taking one.
+pub fn take((caller, number): Asked) -> Option<Result<OwnedFd, SyscallError>> {
     bounded::within(move || caller.and_then(|caller| socket::take(&caller, number)))
 }
 
