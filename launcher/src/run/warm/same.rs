@@ -191,7 +191,8 @@ impl Policy {
         all.extend(layout.watched.iter().map(|watched| &watched.above));
         let mut all: BTreeSet<&Path> = all.into_iter().map(PathBuf::as_path).collect();
         all.extend(layout.placeholders.keys().filter_map(|path| path.parent()));
-        all.retain(|path| !layout.renews(path));
+        // Placeholders come later than this is read, and are looked at by themselves.
+        all.retain(|path| !layout.renews(path) && !layout.stands_in(path));
         all
     }
 

@@ -45,6 +45,9 @@ fn a_run_that_has_lost_a_mount_gets_no_command() {
 #[test]
 fn a_run_whose_placeholder_is_gone_gets_no_command() {
     in_worlds(|world| {
+        let first =
+            Pool::start(world, "1", &["--deny", "none"]).cmd(&["-v"], "! echo x > none").run().success();
+        assert!(!first.err().contains("no warm start"), "{first}");
         let pool = Pool::start(world, "1", &["--deny", "none"]);
         early_and_late(&pool, || {
             fs::rename(world.path("none"), world.path("moved")).unwrap();
