@@ -35,6 +35,8 @@ pub const RET: u16 = 0x06;
 pub const DATA_NR: u32 = 0;
 /// `offsetof(struct seccomp_data, arch)`.
 pub const DATA_ARCH: u32 = 4;
+/// Offset of the high half of `instruction_pointer` (little-endian machines only).
+pub const DATA_CODE_HIGH: u32 = 12;
 
 /// Offset of the low half of an argument (little-endian machines only).
 pub const fn data_arg(index: u8) -> u32 {

@@ -3,7 +3,8 @@
 
 use crate::bpf::{self, Insn};
 
-/// `struct seccomp_data`, without the instruction pointer, which the programs of sbx do not read.
+/// `struct seccomp_data`, of a call that is made by a shared library: programs of sbx ask nothing else of the
+/// instruction pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Data {
     /// System call number.
@@ -19,6 +20,7 @@ impl Data {
         match offset {
             bpf::DATA_NR => Some(self.nr),
             bpf::DATA_ARCH => Some(self.arch),
+            bpf::DATA_CODE_HIGH => Some(u32::MAX),
             16..64 if offset.is_multiple_of(4) => {
                 let argument = self.args[(offset as usize - 16) / 8];
                 Some(if offset.is_multiple_of(8) { argument as u32 } else { (argument >> 32) as u32 })

@@ -166,9 +166,15 @@ pub fn refused(
         ("bind", Some(Address::UnixPath(path))) => made(&viewer.follow(None, path, true)?, Access::CREATE)?,
         _ => of_paths(granted, version, name, call, decoded, &viewer)?,
     };
-    let need = needs.into_iter().find(|need| !granted(&need.at, need.right))?;
+    let is_stream = |need: &Need| is_standard_stream(call.pid, &viewer.inside(&need.at));
+    let need = needs.into_iter().find(|need| !granted(&need.at, need.right) && !is_stream(need))?;
     let (path, access) = need.named;
     Some((viewer.inside(&path), access))
+}
+
+/// Whether a file is a standard stream of a process, which rules let it open again (`/dev/stdout`).
+fn is_standard_stream(thread: Pid, path: &Path) -> bool {
+    (0..3).any(|number| std::fs::read_link(format!("/proc/{thread}/fd/{number}")).is_ok_and(|it| it == path))
 }
 
 /// The first path whose mount makes the call fail. A call that makes a `new` name fails in any case where the

@@ -217,6 +217,7 @@ impl Plan {
                 restricts && !is_silent && !self.unconfined && !self.watch_paths && !connects
             }
             Notified::Links | Notified::Told => links,
+            Notified::StaticPrograms => links && !self.watch_paths,
             Notified::RefusedPaths => self.watch_paths,
         })
     }

@@ -37,6 +37,8 @@ pub enum Notified {
     Links,
     /// The prctl(2) by which the explainer library says where it keeps refused calls.
     Told,
+    /// Changes of files by static programs, which load no explainer library.
+    StaticPrograms,
     /// Calls that Landlock is going to refuse, to be named. Last, because this is about what the kernel
     /// decides: a call that another handler answers never gets there.
     RefusedPaths,
@@ -53,7 +55,7 @@ pub enum Answers {
 
 impl Notified {
     /// All kinds, in their order.
-    pub const ORDER: [Notified; 13] = [
+    pub const ORDER: [Notified; 14] = [
         Notified::Tasks,
         Notified::Memory,
         Notified::Domains,
@@ -66,6 +68,7 @@ impl Notified {
         Notified::Ports,
         Notified::Links,
         Notified::Told,
+        Notified::StaticPrograms,
         Notified::RefusedPaths,
     ];
 
@@ -87,6 +90,7 @@ impl Notified {
             Notified::Ports => Answers::These(&[&PORTS]),
             Notified::Links => Answers::These(&[&["prctl"]]),
             Notified::Told => Answers::These(&[&["prctl"]]),
+            Notified::StaticPrograms => Answers::These(&[&OPENING, &CHANGING, &["exit_group"]]),
             Notified::RefusedPaths => Answers::Every,
         }
     }
@@ -102,6 +106,7 @@ impl Notified {
             | Notified::Listen
             | Notified::Attributes
             | Notified::Ports
+            | Notified::StaticPrograms
             | Notified::RefusedPaths => true,
             Notified::Connect
             | Notified::DatagramPairs
@@ -185,6 +190,11 @@ pub const PORTS: [&str; 2] = ["connect", "bind"];
 pub const MEMORY: [&str; 2] = ["mmap", "mremap"];
 /// The calls that make a task.
 pub const TASKS: [&str; 4] = ["clone", "clone3", "fork", "vfork"];
+/// The calls that open a file, with flags that say what for.
+pub const OPENING: [&str; 2] = ["open", "openat"];
+/// Those of the calls that change a directory that programs fail by.
+pub const CHANGING: [&str; 8] =
+    ["mkdir", "mkdirat", "rmdir", "unlink", "unlinkat", "rename", "renameat", "renameat2"];
 /// The calls that Landlock decides about.
 pub const DECIDED_BY_LANDLOCK: [&str; 26] = [
     "open",

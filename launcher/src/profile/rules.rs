@@ -117,7 +117,12 @@ impl FreeConditions {
     /// Gives a call this action where all conditions hold, whatever else does.
     pub fn note_first(&mut self, number: u32, conditions: &[Condition], action: u32) {
         let compiled = conditions::compile(&[conditions.to_vec()]);
-        self.first.extend(compiled.ok().map(|piece| (number, (piece, action))));
+        compiled.into_iter().for_each(|piece| self.note_where(number, piece, action));
+    }
+
+    /// Gives a call this action where a piece of a program returns.
+    pub fn note_where(&mut self, number: u32, piece: Vec<Insn>, action: u32) {
+        self.first.insert(number, (piece, action));
     }
 
     /// Forgets the conditions of a call.

@@ -24,7 +24,7 @@ use crate::supervise::handlers::links::Links;
 use crate::supervise::handlers::listening::{Listening, May};
 use crate::supervise::handlers::null_device::NullDevice;
 use crate::supervise::handlers::ports::Ports;
-use crate::supervise::handlers::refused_paths::{Refusals, RefusedPaths};
+use crate::supervise::handlers::refused_paths::{Refusals, RefusedPaths, Whose};
 use crate::supervise::handlers::task_limit::TaskLimiter;
 use crate::supervise::handlers::told::Told;
 use crate::supervise::hosts::Hosts;
@@ -194,10 +194,14 @@ impl Case {
                 }
                 // Refused paths are looked at by the same handler.
                 Notified::Memory if self.notified.has(Notified::RefusedPaths) => {}
-                Notified::Memory | Notified::RefusedPaths => {
+                Notified::Memory | Notified::StaticPrograms | Notified::RefusedPaths => {
                     let (domain, outside) = (self.domain.clone(), self.outside);
                     let paths = RefusedPaths { granted, layout, domain, outside };
-                    table.register(kind, Refusals::new(paths, self.names_at_once));
+                    let whose = match kind {
+                        Notified::StaticPrograms => Whose::StaticCode,
+                        _ => Whose::All,
+                    };
+                    table.register(kind, Refusals::new(paths, whose, self.names_at_once));
                 }
             }
         }

@@ -11,6 +11,7 @@ use crate::sys::path::is_of_process;
 use crate::sys::process::{self, Pid};
 use crate::sys::within;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 /// What is going to be refused of a call.
@@ -111,6 +112,12 @@ impl Findings {
     pub fn hidden(&self, paths: &RefusedPaths) -> Option<&Path> {
         let (path, _) = self.path.as_ref()?;
         paths.layout.as_deref()?.hides(path).then_some(path)
+    }
+
+    /// Whether it is about a device: the rules that open devices are not among those that say where files change.
+    pub fn is_of_device(&self) -> bool {
+        let kind = self.path.as_ref().and_then(|(path, _)| Some(std::fs::metadata(path).ok()?.file_type()));
+        kind.is_some_and(|kind| kind.is_char_device() || kind.is_block_device())
     }
 
     /// Whether it is about something in this directory.

@@ -73,8 +73,18 @@ pub struct Notification {
     pub nr: u32,
     /// `AUDIT_ARCH_*`.
     pub arch: u32,
+    /// Where the call was made (`instruction_pointer`).
+    pub code: u64,
     /// Its arguments.
     pub args: [u64; 6],
+}
+
+impl Notification {
+    /// Whether code made the call that is where the linker puts a program at a fixed address. Libraries are elsewhere,
+    /// so such a program is a static one.
+    pub fn is_of_static_code(&self) -> bool {
+        self.code >> 32 == 0
+    }
 }
 
 /// The answer to a waiting call.
@@ -106,6 +116,7 @@ pub fn receive(listener: BorrowedFd<'_>) -> Result<Option<Notification>, Syscall
         pid: raw.pid as libc::pid_t,
         nr: data.nr as u32,
         arch: data.arch,
+        code: data.instruction_pointer,
         args: data.args,
     }))
 }

@@ -1,6 +1,8 @@
 //! `--static`: a program that cannot load the shim is refused by name, or runs under the guard alone if the user allows
 //! it.
 
+mod named;
+
 use std::path::Path;
 
 use sbx_tests::{User, World, have, in_worlds, need, stage, subjects};

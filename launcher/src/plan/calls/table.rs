@@ -3,6 +3,7 @@
 use crate::plan::notified::{self, Notified};
 use crate::plan::rows::row;
 use crate::profile::FreeConditions;
+use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::errno::{ENOSYS, EOPNOTSUPP};
 use sbx_policy::restrictions::{Condition, Op, Width};
@@ -50,7 +51,9 @@ impl Table<'_> {
             }
             // Whether a program has done without what it did not get, its end tells.
             Notified::Memory => self.note(&["exit_group"]),
+            Notified::StaticPrograms if listens => self.note_static(),
             Notified::Listen
+            | Notified::StaticPrograms
             | Notified::Connect
             | Notified::DatagramPairs
             | Notified::NullDevice
@@ -74,6 +77,38 @@ impl Table<'_> {
             }
             call.number(self.arch).into_iter().for_each(|number| self.free.note(number, self.log));
         }
+    }
+
+    /// Has calls noted by which static programs change files, and their ends, which tell whether a program has done
+    /// without what it was refused.
+    fn note_static(&mut self) {
+        const MATCH: Insn = bpf::stmt(bpf::RET, 0);
+        let is_static = [bpf::stmt(bpf::LD, bpf::DATA_CODE_HIGH), bpf::jump(bpf::JEQ, 0, 0, 1), MATCH];
+        let changes = (libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC) as u32;
+        let opens = |flags| {
+            [
+                bpf::stmt(bpf::LD, bpf::DATA_CODE_HIGH),
+                bpf::jump(bpf::JEQ, 0, 0, 3),
+                bpf::stmt(bpf::LD, bpf::data_arg(flags)),
+                bpf::jump(bpf::JSET, changes, 0, 1),
+                MATCH,
+            ]
+        };
+        for (name, flags) in notified::OPENING.into_iter().zip([1, 2]) {
+            self.note_where(name, &opens(flags));
+        }
+        for name in notified::CHANGING.into_iter().chain(["exit_group"]) {
+            self.note_where(name, &is_static);
+        }
+    }
+
+    /// Has calls noted where a piece of a program returns, if they are allowed.
+    fn note_where(&mut self, name: &str, piece: &[Insn]) {
+        let call = Call::named(name.as_bytes());
+        let call =
+            call.filter(|call| self.rules.row(*call).is_some_and(|row| row.allow != Grant::None && !row.log));
+        let number = call.and_then(|call| call.number(self.arch));
+        number.into_iter().for_each(|number| self.free.note_where(number, piece.to_vec(), self.log));
     }
 
     /// Has requests for so much private memory noted, where they are allowed.

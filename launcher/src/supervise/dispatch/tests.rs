@@ -109,7 +109,8 @@ fn each_call_has_its_handlers_at_its_number_in_the_stated_order() {
         assert_eq!(kinds(&mut table, number | X32_BIT), expected, "{}", call.name());
     }
     let rename = Call::named(b"renameat").unwrap().number(Arch::HOST).unwrap();
-    assert_eq!(kinds(&mut table, rename), [Notified::GitConfig, Notified::RefusedPaths]);
+    let asked_of_renames = [Notified::GitConfig, Notified::StaticPrograms, Notified::RefusedPaths];
+    assert_eq!(kinds(&mut table, rename), asked_of_renames);
     assert_eq!(kinds(&mut table, u32::MAX), [Notified::RefusedPaths]);
     let lists = Notified::ORDER.into_iter().filter_map(|kind| match kind.answers() {
         Answers::These(lists) => Some(lists),

@@ -170,10 +170,20 @@ impl RefusedPaths {
     }
 }
 
+/// Whose calls are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// Those of every program.
+    All,
+    /// Those of static programs: others load the explainer library.
+    StaticCode,
+}
+
 /// Names refusals as they come, or once it is known that the program has not done without.
 pub struct Refusals {
     paths: RefusedPaths,
     shells: Shells,
+    whose: Whose,
     /// Whether every refusal is named at once.
     at_once: bool,
     /// What waits for the end of its program, or for its time.
@@ -207,8 +217,9 @@ pub enum Hold {
 
 impl Refusals {
     /// By these rules.
-    pub fn new(paths: RefusedPaths, at_once: bool) -> Refusals {
-        Refusals { paths, shells: Shells::default(), at_once, held: Vec::new(), immovable: Vec::new() }
+    pub fn new(paths: RefusedPaths, whose: Whose, at_once: bool) -> Refusals {
+        let (shells, held, immovable) = (Shells::default(), Vec::new(), Vec::new());
+        Refusals { paths, shells, whose, at_once, held, immovable }
     }
 
     fn say_of(&mut self, judge: &mut Judge, chosen: impl Fn(Instant, &Findings) -> bool) {
@@ -226,6 +237,9 @@ impl Handler for Refusals {
 
     /// Of a violation something else is told.
     fn look(&self, waiting: &Waiting<'_>) -> Option<Seen> {
+        if self.whose == Whose::StaticCode && !waiting.call.notification.is_of_static_code() {
+            return None;
+        }
         if waiting.call.verdict == Verdict::Violation && SOCKETS.contains(&&*waiting.call.name) {
             return Some(Seen::Unsaid(waiting.told()));
         }
@@ -240,6 +254,9 @@ impl Handler for Refusals {
             let path = self.paths.immovable(waiting)?;
             return Some(Seen::Immovable(waiting.caller().process, path));
         };
+        if self.whose == Whose::StaticCode && findings.is_of_device() {
+            return None;
+        }
         let process = waiting.caller().process;
         let is_copied = |path| self.immovable.iter().any(|(of, from)| (*of, &**from) == (process, path));
         if findings.given().is_some_and(is_copied) {

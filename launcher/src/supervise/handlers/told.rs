@@ -267,8 +267,7 @@ fn records(waiting: &Waiting<'_>) -> Vec<Record> {
 
 /// The call of a record, as one that its caller is about to make.
 fn of(waiting: &Waiting<'_>, record: &Record) -> Notification {
-    let Notification { id, pid, arch, .. } = waiting.call.notification;
-    Notification { id, pid, arch, nr: record.number, args: record.args }
+    Notification { nr: record.number, args: record.args, ..waiting.call.notification }
 }
 
 /// What else than a rule about paths refused a call, or ended a child.
