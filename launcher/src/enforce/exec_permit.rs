@@ -132,7 +132,6 @@ fn words(text: &[u8]) -> Result<Vec<usize>, Cause> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::probe;
     use sbx_policy::interpret::{Data, run};
 
     #[test]
@@ -140,7 +139,7 @@ mod tests {
         let permit = ExecPermit::room().ok().unwrap();
         let words = |list: &[&str]| list.iter().map(OsString::from).collect::<Vec<_>>();
         assert!(permit.fill(b"/bin/sh", &words(&["sh", "-c", "test $A$1 = 12", "", "2"]), &words(&["A=1"])));
-        let child = probe::fork().unwrap();
+        let child = process::fork().unwrap();
         if child == 0 {
             permit.exec();
             process::exit_now(9);

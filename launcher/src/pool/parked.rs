@@ -10,7 +10,7 @@ use crate::run::warm::{self, Asked, Door, Ended, Waited};
 use crate::supervise::{Caller, Stderr};
 use crate::sys::packet::Came;
 use crate::sys::process::{self, Pid};
-use crate::sys::{descriptor, packet, probe, stream};
+use crate::sys::{descriptor, packet, stream};
 use std::ffi::OsString;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::rc::Rc;
@@ -112,7 +112,7 @@ impl Socket<'_> {
     fn hear(&mut self, connection: OwnedFd, broken: [RawFd; 2]) -> Option<Waited> {
         let peer = self.shared.standing.peer(connection.as_fd());
         // Whoever connects sends at once, or is gone; and nobody else is served meanwhile.
-        if !probe::readable(connection.as_raw_fd(), LONGEST_SILENCE) {
+        if !descriptor::readable(connection.as_raw_fd(), LONGEST_SILENCE) {
             return None;
         }
         let received = packet::receive(connection.as_fd(), LONGEST).ok()?;
@@ -127,7 +127,7 @@ impl Socket<'_> {
             return None;
         }
         // It was killed while it waited.
-        if broken.into_iter().any(|number| probe::readable(number, Duration::ZERO)) {
+        if broken.into_iter().any(|number| descriptor::readable(number, Duration::ZERO)) {
             self.refuse("the run that waited has ended");
             return Some(Waited::Broken);
         }
@@ -154,7 +154,7 @@ impl Door for Socket<'_> {
     }
 
     fn is_asked(&self) -> bool {
-        probe::readable(self.shared.listener.as_raw_fd(), Duration::ZERO)
+        descriptor::readable(self.shared.listener.as_raw_fd(), Duration::ZERO)
     }
 
     fn wait(&mut self, broken: [RawFd; 2], news: News<'_>) -> Waited {

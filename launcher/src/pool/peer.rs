@@ -123,7 +123,7 @@ impl Peer<'_> {
         let is_same = sender == Some(self.pid)
             && lines(self.pid, &LINES).is_some_and(|lines| lines == self.standing.lines);
         // Its number is nobody else's as long as it has not ended.
-        is_same && !probe::readable(self.held.as_raw_fd(), Duration::ZERO)
+        is_same && !descriptor::readable(self.held.as_raw_fd(), Duration::ZERO)
     }
 }
 
@@ -204,6 +204,6 @@ pub fn proof_of(connection: BorrowedFd<'_>) -> Result<Vec<u8>, &'static str> {
         name => name.unwrap_or_default(),
     };
     // Its number is nobody else's as long as it has not ended.
-    let lives = !probe::readable(held.as_raw_fd(), Duration::ZERO);
+    let lives = !descriptor::readable(held.as_raw_fd(), Duration::ZERO);
     (lives && is_proof(&name)).then(|| name.into_vec()).ok_or(none)
 }

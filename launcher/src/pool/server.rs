@@ -13,7 +13,7 @@ use crate::run::{self, warm};
 use crate::sys::packet::Came;
 use crate::sys::process::{self, Pid};
 use crate::sys::signal::{self, Set};
-use crate::sys::{SyscallError, descriptor, namespace, packet, path, probe};
+use crate::sys::{SyscallError, descriptor, namespace, packet, path};
 use crate::text::shown;
 use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -74,7 +74,7 @@ pub fn start(request: &Request, size: usize, idle: Duration) -> Result<Started, 
     }
     run::hear_of_children()?;
     let (reader, writer) = descriptor::pipe().map_err(cannot("start the pool"))?;
-    let pid = probe::fork().map_err(cannot("start the pool"))?;
+    let pid = process::fork().map_err(cannot("start the pool"))?;
     if pid == 0 {
         drop(reader);
         let told = writer.try_clone();
@@ -85,7 +85,7 @@ pub fn start(request: &Request, size: usize, idle: Duration) -> Result<Started, 
         process::exit_now(i32::from(end.is_err()));
     }
     drop(writer);
-    let said = probe::read_until(reader.as_raw_fd(), Instant::now() + LONGEST_START);
+    let said = descriptor::read_until(reader.as_raw_fd(), Instant::now() + LONGEST_START);
     match said.as_deref() {
         Some(READY) => Ok(Started::As(pid)),
         Some([]) => Err(refused("it was ended before a run of it waited")),
@@ -228,7 +228,7 @@ impl Pool {
 
     fn begin(&self) -> Result<Run, SyscallError> {
         let (said, writer) = descriptor::pipe()?;
-        let pid = probe::fork()?;
+        let pid = process::fork()?;
         if pid == 0 {
             let Shared { listener, notices, .. } = &self.shared;
             let own = [listener.as_raw_fd(), notices.as_raw_fd(), writer.as_raw_fd()];
@@ -284,7 +284,7 @@ impl Pool {
         let status = process::wait(Some(run.pid), true, false);
         if status.is_some_and(|(_, change)| change == process::Change::Exited(UNSUITED)) {
             self.fails();
-            let why = probe::read_until(run.said.as_raw_fd(), Instant::now()).unwrap_or_default();
+            let why = descriptor::read_until(run.said.as_raw_fd(), Instant::now()).unwrap_or_default();
             if self.starter.is_some() {
                 self.tell_starter(&why);
                 self.failures = MOST_FAILURES;
@@ -382,7 +382,7 @@ pub fn stop(request: Option<&Request>) -> Result<usize, Refusal> {
             Ok((pid, ..)) if !peer::is_pool(pid) => Some(NO_POOL),
             Ok((pid, user, held)) if user == process::user() => {
                 process::signal_held(held.as_fd(), rustix::process::Signal::TERM);
-                if !probe::readable(held.as_raw_fd(), LONGEST_START) {
+                if !descriptor::readable(held.as_raw_fd(), LONGEST_START) {
                     return Err(Refusal::new(format!("cannot end the pool: process {pid} goes on")));
                 }
                 ended += 1;

@@ -8,7 +8,7 @@ use crate::run::proxy;
 use crate::supervise::brokers::Broker;
 use crate::supervise::hosts::Hosts;
 use crate::sys::route::Routes;
-use crate::sys::{descriptor, probe, socket};
+use crate::sys::{descriptor, process, socket};
 use std::rc::Rc;
 
 /// Starts it, with the sockets that the first process of the run has made. It is a copy of this process, so it begins
@@ -23,7 +23,7 @@ pub fn start(
     let files = broker::Files::of_host();
     let routes = Routes::open().map_err(cannot("ask which way packets to hosts go"))?;
     let [own, brokers] = socket::packet_pair().map_err(cannot("make a channel to the broker"))?;
-    let pid = probe::fork().map_err(cannot("start the broker"))?;
+    let pid = process::fork().map_err(cannot("start the broker"))?;
     if pid == 0 {
         drop(own);
         let (resolver, run) = (Resolver::of_host(), RunsEnd::Inside);

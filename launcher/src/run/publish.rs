@@ -12,7 +12,7 @@ use crate::run::proxy::listening;
 use crate::supervise::brokers::Broker;
 use crate::supervise::published::Published;
 use crate::sys::namespace::OpenNetwork;
-use crate::sys::{OfCall, SyscallError, descriptor, probe, process, socket};
+use crate::sys::{OfCall, SyscallError, descriptor, process, socket};
 use rustix::io::Errno;
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -53,7 +53,7 @@ impl Publishing {
     pub fn start(self, doors: &[doors::Door]) -> Result<Rc<Published>, Refusal> {
         let network = network_of(doors).map_err(cannot("find the run's network for --publish"))?;
         let [own, channel] = socket::packet_pair().map_err(cannot("make a channel for --publish"))?;
-        let pid = probe::fork().map_err(cannot("start the process for --publish"))?;
+        let pid = process::fork().map_err(cannot("start the process for --publish"))?;
         if pid == 0 {
             drop(own);
             if network.enter().is_err() {

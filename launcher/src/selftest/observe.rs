@@ -6,7 +6,7 @@ use crate::selftest::error::SelfTestError;
 use crate::selftest::stage::{Stage, Touched, read};
 use crate::sys::process::{self, Pid};
 use crate::sys::status::Status;
-use crate::sys::{descriptor, probe, selftest as sys, tree};
+use crate::sys::{descriptor, selftest as sys, tree};
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsStr;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -66,7 +66,7 @@ pub fn observe(stage: &Stage, acts: &[&str], body: Body<'_>) -> Result<Seen, Sel
     }
     seen.touched.append(&mut stage.touched());
     if let Some((daemon, held)) = daemon
-        && !probe::readable(held.as_raw_fd(), MOMENT)
+        && !descriptor::readable(held.as_raw_fd(), MOMENT)
     {
         seen.touched.insert("process-left");
         process::signal(daemon, libc::SIGKILL);
@@ -164,7 +164,7 @@ impl Running {
                 return Ok(Some(String::from_utf8_lossy(line.get(..end).unwrap_or(&[])).into_owned()));
             }
             let left = self.deadline.saturating_duration_since(Instant::now());
-            if self.buffer.len() > LONGEST || !probe::readable(self.output.as_raw_fd(), left) {
+            if self.buffer.len() > LONGEST || !descriptor::readable(self.output.as_raw_fd(), left) {
                 process::signal(self.pid, libc::SIGKILL);
                 sys::wait(self.pid);
                 return Err(SelfTestError::TooLong);

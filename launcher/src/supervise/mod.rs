@@ -35,7 +35,7 @@ use crate::plan::limits::Applied;
 use crate::sys::descriptor::{self, Interest, Ready};
 use crate::sys::process::{self, Change};
 use crate::sys::signal::{self, Arrived, Disposition};
-use crate::sys::{self, SyscallError, probe};
+use crate::sys::{self, SyscallError};
 use deadline::{Act, Deadline};
 use dispatch::{Dispatcher, Flow};
 use hosts::Hosts;
@@ -267,7 +267,7 @@ impl Supervisor<'_> {
     fn expect_event(&self) {
         let Watch::Reaper(reaper) = &self.task.watch else { return };
         let since = Instant::now();
-        while since.elapsed() < AWAKE && !probe::readable(reaper.events(), Duration::ZERO) {
+        while since.elapsed() < AWAKE && !descriptor::readable(reaper.events(), Duration::ZERO) {
             std::thread::yield_now();
         }
     }

@@ -15,6 +15,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+/// Most bytes that are read of a pipe until its end.
+const LONGEST: usize = 1 << 20;
+
 /// Takes ownership of a descriptor that the kernel just made for us.
 pub fn own(number: RawFd) -> OwnedFd {
     // SAFETY: callers pass a number that a system call returned to them as new.
@@ -250,6 +253,25 @@ pub fn write_all(number: RawFd, bytes: &[u8]) -> Result<(), SyscallError> {
 /// Reads once.
 pub fn read(number: RawFd, buffer: &mut [u8]) -> Result<usize, SyscallError> {
     rustix::io::retry_on_intr(|| rustix::io::read(by_number(number), &mut *buffer)).of("read")
+}
+
+/// Everything up to the end of a pipe; `None` when that does not come in time.
+pub fn read_until(reader: RawFd, deadline: Instant) -> Option<Vec<u8>> {
+    let mut all = Vec::new();
+    let mut chunk = [0; 4096];
+    while readable(reader, deadline.saturating_duration_since(Instant::now())) {
+        match read(reader, &mut chunk) {
+            Ok(count @ 1..) if all.len() < LONGEST => all.extend(chunk.get(..count).unwrap_or(&[])),
+            _ => return Some(all),
+        }
+    }
+    None
+}
+
+/// Whether there is something to read, or the other end is closed, before the time is up.
+pub fn readable(number: RawFd, limit: Duration) -> bool {
+    let mut entry = [libc::pollfd { fd: number, events: libc::POLLIN, revents: 0 }];
+    poll_on(&mut entry, Some(limit)).is_ok_and(|count| count > 0)
 }
 
 /// A pipe whose ends are close-on-exec: read end, write end.

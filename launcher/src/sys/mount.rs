@@ -6,7 +6,7 @@ use crate::sys::new_names::NewNames;
 use crate::sys::{OfCall, SyscallError, checked, process};
 use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
+use rustix::mount::{MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags};
 use std::cell::Cell;
 use std::ffi::CString;
 use std::fs::File;
@@ -71,6 +71,12 @@ pub fn bind(file: &Path, on: &Path) -> Result<(), SyscallError> {
 /// Remounts everything with nosuid, and stops new mounts from spreading to other namespaces.
 pub fn separate() -> Result<(), SyscallError> {
     set(CWD, Path::new("/"), libc::AT_RECURSIVE, NOSUID, libc::MS_SLAVE)
+}
+
+/// Stops the mounts of this process's namespace from spreading to others. It takes CAP_SYS_ADMIN there.
+pub fn keep_apart() -> Result<(), SyscallError> {
+    let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    rustix::mount::mount_change(c"/", flags).of("mount")
 }
 
 /// Remounts with nodev.

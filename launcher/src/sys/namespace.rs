@@ -2,7 +2,7 @@
 
 use crate::sys::privilege::set_dumpable;
 use crate::sys::process::{self, Change, Pid};
-use crate::sys::{OfCall, SyscallError, file, probe, route, socket};
+use crate::sys::{OfCall, SyscallError, checked, file, route, socket};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::ioctl::Updater;
@@ -10,7 +10,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustix::thread::UnshareFlags;
 use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 /// The namespaces that are made together. One for IPC is among them always.
@@ -104,9 +104,9 @@ impl OpenNetwork {
     /// Moves the calling process into them.
     pub fn enter(&self) -> Result<(), SyscallError> {
         if let Some(user) = &self.user {
-            probe::enter(user.as_fd(), libc::CLONE_NEWUSER)?;
+            enter(user.as_fd(), libc::CLONE_NEWUSER)?;
         }
-        probe::enter(self.network.as_fd(), libc::CLONE_NEWNET)
+        enter(self.network.as_fd(), libc::CLONE_NEWNET)
     }
 }
 
@@ -119,11 +119,23 @@ pub fn can_make(kinds: Kinds) -> bool {
     }
 }
 
+/// Moves the calling process into new namespaces (unshare(2)).
+pub fn unshare(flags: libc::c_int) -> Result<(), SyscallError> {
+    // SAFETY: affects the calling process only.
+    checked("unshare", unsafe { libc::unshare(flags) }).map(drop)
+}
+
+/// Moves the calling process into a namespace (setns(2)).
+pub fn enter(namespace: BorrowedFd<'_>, kind: libc::c_int) -> Result<(), SyscallError> {
+    // SAFETY: affects the calling process only.
+    checked("setns", unsafe { libc::setns(namespace.as_raw_fd(), kind) }).map(drop)
+}
+
 /// Moves the calling process into a new network namespace. An error too where a filter around us answers with success
 /// and nothing has happened: what is done to the new network would be done to the host's.
 pub fn new_network() -> Result<(), SyscallError> {
     let before = network()?;
-    probe::unshare(libc::CLONE_NEWNET)?;
+    unshare(libc::CLONE_NEWNET)?;
     if network()? == before {
         return Err(io::Error::other("it was answered with success, and nothing has happened")).of("unshare");
     }

@@ -64,6 +64,12 @@ fn stop_here() -> ! {
     }
 }
 
+/// A copy of this process: returns 0 in the copy.
+pub fn fork() -> Result<Pid, SyscallError> {
+    // SAFETY: callers have a single thread, so nothing in the copy is held by a thread that is not there.
+    checked("fork", unsafe { libc::fork() }).map(|pid| pid as Pid)
+}
+
 /// A copy of this process that shares its descriptors, in these new namespaces (flags of clone(2)). Returns
 /// 0 in the copy.
 pub fn fork_sharing_descriptors(namespaces: libc::c_int) -> Result<Pid, SyscallError> {

@@ -24,7 +24,7 @@ fn call(number: libc::c_long, a: [usize; 3]) -> Got {
 
 /// Starts a child that ends at once.
 pub fn fork() -> Got {
-    let child = crate::sys::probe::fork().map_err(|failed| failed.errno())?;
+    let child = process::fork().map_err(|failed| failed.errno())?;
     if child == 0 {
         process::exit_now(0);
     }
@@ -36,11 +36,11 @@ pub fn fork() -> Got {
 pub fn daemon() -> Result<Pid, Errno> {
     const LIFE: u32 = 30;
     let (reader, writer) = descriptor::pipe().map_err(|failed| failed.errno())?;
-    let child = crate::sys::probe::fork().map_err(|failed| failed.errno())?;
+    let child = process::fork().map_err(|failed| failed.errno())?;
     if child == 0 {
         // SAFETY: takes nothing.
         unsafe { libc::setsid() };
-        if crate::sys::probe::fork().is_ok_and(|grandchild| grandchild == 0) {
+        if process::fork().is_ok_and(|grandchild| grandchild == 0) {
             let _ = descriptor::write_all(writer.as_raw_fd(), &process::id().to_le_bytes());
             for number in 0..3 {
                 // SAFETY: plain numbers, which nothing here uses any more; the observer waits until they are
@@ -62,7 +62,7 @@ pub fn daemon() -> Result<Pid, Errno> {
 
 /// Starts a process to attack. It blocks every signal, and lives as long as its parent at most.
 pub fn victim() -> Result<Pid, SyscallError> {
-    let child = crate::sys::probe::fork()?;
+    let child = process::fork()?;
     if child != 0 {
         return Ok(child);
     }
@@ -126,7 +126,7 @@ pub fn spawn(
     environment: &[(&OsStr, &OsStr)],
     body: impl FnOnce() -> i32,
 ) -> Result<Pid, SyscallError> {
-    let child = crate::sys::probe::fork()?;
+    let child = process::fork()?;
     if child != 0 {
         return Ok(child);
     }

@@ -1,9 +1,9 @@
 use super::*;
 use crate::broker::{Resolver, RunsEnd, Setup, serve};
 use crate::hosts::HostRules;
+use crate::sys::datagram;
 use crate::sys::process::Change;
 use crate::sys::socket::packet_pair;
-use crate::sys::{datagram, probe};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType};
 use std::net::UdpSocket;
@@ -47,7 +47,7 @@ fn first_fault(open: &std::fs::File, theirs: &OwnedFd) -> usize {
 fn nothing_is_left_but_sockets() {
     let open = std::fs::File::open("/").unwrap();
     let theirs = packet_pair().unwrap();
-    let child = probe::fork().unwrap();
+    let child = process::fork().unwrap();
     if child == 0 {
         process::exit_now(first_fault(&open, &theirs[0]) as i32);
     }
@@ -67,7 +67,7 @@ fn it_serves_while_it_is_confined_and_ends_with_the_channel() {
     let socket = OwnedFd::from(socket);
     datagram::tell_destinations(&socket).unwrap();
     let mut parts = Some((socket, channel));
-    let child = probe::fork().unwrap();
+    let child = process::fork().unwrap();
     if child == 0 {
         let Some((socket, channel)) = parts.take() else { process::exit_now(9) };
         let doors = Doors { datagrams: vec![socket], ..none() };

@@ -18,7 +18,7 @@ use crate::enforce::replaced::Overlays;
 use crate::enforce::scratch;
 use crate::plan::namespaces::Layout;
 use crate::sys::process::{self, Change, Pid, SignalScope};
-use crate::sys::{descriptor, namespace, probe, signal, socket};
+use crate::sys::{descriptor, namespace, signal, socket};
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
 
@@ -201,14 +201,14 @@ impl Supervisor {
     fn is_gone(&self) -> bool {
         match self {
             Supervisor::Number(pid) => process::parent() != *pid,
-            Supervisor::Held(held) => probe::readable(*held, Duration::ZERO),
+            Supervisor::Held(held) => descriptor::readable(*held, Duration::ZERO),
         }
     }
 
     /// Its main thread, of whose end the kernel tells, ends before the last one that has its locks open.
     fn wait_for_end(&self) {
         if let Supervisor::Held(held) = self {
-            probe::readable(*held, KILLING);
+            descriptor::readable(*held, KILLING);
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::selftest::error::SelfTestError;
 use crate::selftest::hosts::SERVERS;
 use crate::selftest::hosts::server::{Arrived, Sockets};
 use crate::sys::process::{self, Pid};
-use crate::sys::{OfCall, SyscallError, descriptor, mount, namespace, privilege, probe, route, socket};
+use crate::sys::{OfCall, SyscallError, descriptor, mount, namespace, privilege, route, socket};
 use std::fs::{self, File};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -46,7 +46,7 @@ impl Outside {
         let failed = |failed| SelfTestError::Call("make an outside for", failed);
         let [channel, theirs] = socket::packet_pair().map_err(failed)?;
         let needs_user = !privilege::is_administrator();
-        let process = probe::fork().map_err(failed)?;
+        let process = process::fork().map_err(failed)?;
         if process == 0 {
             drop(channel);
             let _ = process::die_with_parent(libc::SIGKILL);
@@ -79,7 +79,7 @@ impl Outside {
     /// Two of its descriptors, or what it says instead.
     fn descriptors(&self) -> Result<[OwnedFd; 2], SelfTestError> {
         let failed = |failed| SelfTestError::Call("make an outside for", failed);
-        if !probe::readable(self.channel.as_raw_fd(), LONGEST) {
+        if !descriptor::readable(self.channel.as_raw_fd(), LONGEST) {
             return Err(SelfTestError::TooLong);
         }
         let received = socket::receive_descriptors(self.channel.as_fd()).map_err(failed)?;
@@ -94,13 +94,13 @@ impl Outside {
     /// Moves the calling process onto the machine, as the user that it is.
     pub fn enter(&self) -> Result<(), SyscallError> {
         if let Some(user) = &self.user {
-            probe::enter(user.as_fd(), libc::CLONE_NEWUSER)?;
+            namespace::enter(user.as_fd(), libc::CLONE_NEWUSER)?;
         }
         // The same directories are there.
         let directory = std::env::current_dir().of("getcwd")?;
-        probe::enter(self.mounts.as_fd(), libc::CLONE_NEWNS)?;
+        namespace::enter(self.mounts.as_fd(), libc::CLONE_NEWNS)?;
         std::env::set_current_dir(directory).of("chdir")?;
-        probe::enter(self.network.as_fd(), libc::CLONE_NEWNET)?;
+        namespace::enter(self.network.as_fd(), libc::CLONE_NEWNET)?;
         // In a user namespace it would have capabilities that it does not have outside.
         match self.user {
             Some(_) => privilege::drop_own_capabilities(),
@@ -114,7 +114,7 @@ impl Outside {
         std::thread::sleep(MOMENT);
         descriptor::write_all(self.channel.as_raw_fd(), b"?").map_err(failed)?;
         let mut bits = [0; 4];
-        if probe::readable(self.channel.as_raw_fd(), LONGEST) {
+        if descriptor::readable(self.channel.as_raw_fd(), LONGEST) {
             descriptor::read(self.channel.as_raw_fd(), &mut bits).map_err(failed)?;
             return Ok(Arrived::names(u32::from_ne_bytes(bits)).collect());
         }
@@ -134,11 +134,11 @@ fn serve(channel: &OwnedFd, needs_user: bool, configuration: &Path) -> Result<()
     let open = |path: &'static str| File::open(path).of(path).map(OwnedFd::from);
     if needs_user {
         let identity = namespace::identity();
-        probe::unshare(libc::CLONE_NEWUSER)?;
+        namespace::unshare(libc::CLONE_NEWUSER)?;
         namespace::keep_identity(identity)?;
     }
-    probe::unshare(libc::CLONE_NEWNS)?;
-    probe::make_mounts_private()?;
+    namespace::unshare(libc::CLONE_NEWNS)?;
+    mount::keep_apart()?;
     mount::bind(configuration, Path::new(CONFIGURATION))?;
     namespace::new_network()?;
     let machine = open("/proc/self/ns/net")?;
@@ -150,7 +150,7 @@ fn serve(channel: &OwnedFd, needs_user: bool, configuration: &Path) -> Result<()
     route::lead_out(Some(ENDS[1]))?;
     // Sockets stay in the network that they are made in.
     let outside = Sockets::of_outside().of("bind")?;
-    probe::enter(machine.as_fd(), libc::CLONE_NEWNET)?;
+    namespace::enter(machine.as_fd(), libc::CLONE_NEWNET)?;
     namespace::loopback_up()?;
     route::start_end(ENDS[1])?;
     route::lead_out(None)?;

@@ -7,7 +7,7 @@ use crate::selftest::status::system::read;
 use crate::selftest::status::trial::{Attempt, Fault, State, attempt};
 use crate::sys::namespace::{Kinds, Own};
 use crate::sys::process::{self, Change};
-use crate::sys::{descriptor, namespace, probe, seccomp, setting};
+use crate::sys::{descriptor, mount, namespace, probe, seccomp, setting};
 use std::os::fd::AsRawFd;
 
 /// Whether a run gets its own namespaces, with its mounts in them.
@@ -70,8 +70,8 @@ where
 
 /// Makes a user namespace. It is of use only if its maker has capabilities in it.
 pub fn user() -> Attempt {
-    probe::unshare(libc::CLONE_NEWUSER)?;
-    probe::unshare(libc::CLONE_NEWUTS).map_err(|failed| Fault {
+    namespace::unshare(libc::CLONE_NEWUSER)?;
+    namespace::unshare(libc::CLONE_NEWUTS).map_err(|failed| Fault {
         errno: failed.errno(),
         ..Fault::new(State::Refused, "it can be made, but gives no capabilities")
     })?;
@@ -80,16 +80,16 @@ pub fn user() -> Attempt {
 
 /// Makes another namespace, by itself or in a new user namespace, and does something that works only in it.
 pub fn other(flag: libc::c_int) -> Attempt {
-    let how = match probe::unshare(flag) {
+    let how = match namespace::unshare(flag) {
         Ok(()) => "made by privilege",
         Err(failed) if failed.errno() == libc::EPERM => {
-            probe::unshare(libc::CLONE_NEWUSER | flag)?;
+            namespace::unshare(libc::CLONE_NEWUSER | flag)?;
             "made, in a user namespace"
         }
         Err(failed) => return Err(failed.into()),
     };
     match flag {
-        libc::CLONE_NEWNS => probe::make_mounts_private()?,
+        libc::CLONE_NEWNS => mount::keep_apart()?,
         libc::CLONE_NEWPID => first_process()?,
         _ => {}
     }
@@ -97,7 +97,7 @@ pub fn other(flag: libc::c_int) -> Attempt {
 }
 
 fn first_process() -> Result<(), Fault> {
-    let child = probe::fork()?;
+    let child = process::fork()?;
     if child == 0 {
         process::exit_now(i32::from(process::id() != 1));
     }

@@ -51,12 +51,12 @@ pub fn notified_call() -> Attempt {
         Fault { why: format!("{}{more}", fault.why), ..fault }
     })?;
     let listener = filter::own_listener(listener);
-    let child = probe::fork()?;
+    let child = process::fork()?;
     if child == 0 {
         let answered = probe::harmless_call().err().map_or(0, |failed| failed.errno());
         process::exit_now(answered);
     }
-    let answered = probe::readable(listener.as_raw_fd(), Duration::from_secs(1)) && {
+    let answered = descriptor::readable(listener.as_raw_fd(), Duration::from_secs(1)) && {
         let notification = filter::receive(listener.as_fd())?;
         let waits = notification.filter(|n| filter::still_waits(listener.as_fd(), n.id).unwrap_or(false));
         waits.is_some_and(|n| filter::answer(listener.as_fd(), n.id, Answer::Error(BY_ANSWER)).is_ok())
@@ -74,7 +74,7 @@ pub fn notified_call() -> Attempt {
 
 pub fn descriptor_of_another() -> Attempt {
     let (reader, writer) = descriptor::pipe()?;
-    let child = probe::fork()?;
+    let child = process::fork()?;
     if child == 0 {
         // It waits until its descriptor has been taken.
         drop(writer);

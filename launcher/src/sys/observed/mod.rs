@@ -8,7 +8,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::sys::{OfCall, SyscallError, checked, memory, probe, process, seccomp};
+use crate::sys::{OfCall, SyscallError, checked, descriptor, memory, process, seccomp};
 use rustix::mm::{MapFlags, ProtFlags};
 use sbx_policy::Arch;
 use sbx_policy::bpf::{DATA_ARCH, DATA_NR, Insn, JEQ, LD, RET, data_arg, jump, stmt};
@@ -193,12 +193,12 @@ impl Drop for Notes {
 /// For programs with a single thread, as this one is.
 pub fn observe(body: impl FnOnce() -> bool, limit: Duration) -> Option<BTreeSet<Look>> {
     let notes = Notes::new().ok()?;
-    let copy = probe::fork().ok()?;
+    let copy = process::fork().ok()?;
     if copy == 0 {
         let is_told = process::die_with_parent(libc::SIGKILL).is_ok() && trap(&notes).is_ok() && body();
         process::exit_now(i32::from(!is_told));
     }
-    let ends = process::open_pid(copy).is_ok_and(|held| probe::readable(held.as_raw_fd(), limit));
+    let ends = process::open_pid(copy).is_ok_and(|held| descriptor::readable(held.as_raw_fd(), limit));
     if !ends {
         process::signal(copy, libc::SIGKILL);
     }

@@ -171,7 +171,7 @@ fn without_descriptors_it_goes_on_later() {
     let address = listener.local_addr().unwrap();
     let [channel, supervisor] = packet_pair().unwrap();
     let mut parts = Some((listener, channel));
-    let child = crate::sys::probe::fork().unwrap();
+    let child = process::fork().unwrap();
     if child == 0 {
         let Some((listener, channel)) = parts.take() else { process::exit_now(9) };
         let listener = Listener { kind: Door::HostPort(port), socket: listener.into() };
