@@ -23,10 +23,9 @@ use crate::sys::{OfCall, SyscallError, descriptor, memory, process};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, File, Metadata};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -120,9 +119,10 @@ fn by_directory(placeholders: &[Placeholder]) -> BTreeMap<&Path, Vec<&Placeholde
 }
 
 /// Opens a directory to lock it. Something else may have come into its place: that is not to be waited for, nor to get
-/// other times.
+/// other times. No link is followed to it: a command of another run may put one there.
 fn open(directory: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).custom_flags(libc::O_DIRECTORY).open(directory)
+    let opened = Directory::open(Path::new("/")).and_then(|root| root.below(from_root(directory)));
+    opened.map(File::from).map_err(|failed| failed.cause)
 }
 
 /// Removes those of a directory if no other run uses it. Returns those that are left although none does.
@@ -189,49 +189,47 @@ impl Placeholder {
     }
 
     fn make(&self, directory: &File) -> io::Result<()> {
-        let made = match self.shape {
-            Shape::Directory => self.make_directory(directory),
-            Shape::File(contents) => self.make_file(directory, contents),
-            Shape::Link => symlink(NOWHERE, &self.path),
-        };
-        match made {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.stands() => Ok(()),
-            made => made,
-        }
-    }
-
-    /// With the mode by which it is recognised, whatever an access list for new files makes of it.
-    fn make_directory(&self, directory: &File) -> io::Result<()> {
-        DirBuilder::new().mode(MODE).create(&self.path)?;
-        if !attributes::decides_about_new_files(directory) {
-            return Ok(());
-        }
-        let made = Directory::open(&self.path).map(File::from);
-        made.and_then(|made| attributes::set_mode(&made, MODE)).map_err(|failed| failed.cause)
-    }
-
-    /// The file has its contents from the first moment on: a process that is killed before writing would
-    /// leave an empty file, and git refuses a repository with that.
-    fn make_file(&self, directory: &File, contents: &str) -> io::Result<()> {
         let name = self.path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        match place(directory, name, contents) {
-            Ok(()) => Ok(()),
-            Err(failed) if failed.errno() == libc::EEXIST => Err(failed.cause),
-            // A file system without links, or no /proc.
-            Err(_) => {
-                let file = OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(&self.path);
-                file.and_then(|mut file| {
-                    // A file with half of its contents would not be recognised as a placeholder.
-                    let written = file.write_all(contents.as_bytes());
-                    written.inspect_err(|_| drop(fs::remove_file(&self.path)))
-                })
-            }
+        let made = match self.shape {
+            Shape::Directory => make_directory(directory, name),
+            Shape::File(contents) => make_file(directory, name, contents),
+            Shape::Link => file::make_link(OsStr::new(NOWHERE), directory.as_fd(), name),
+        };
+        let stands = || standing(&held(directory, name), self.shape).is_ok_and(|standing| standing.is_some());
+        match made {
+            Err(failed) if failed.errno() == libc::EEXIST && stands() => Ok(()),
+            made => made.map_err(|failed| failed.cause),
         }
     }
+}
 
-    fn stands(&self) -> bool {
-        standing(&self.path, self.shape).is_ok_and(|standing| standing.is_some())
+/// With the mode by which it is recognised, whatever an access list for new files makes of it.
+fn make_directory(directory: &File, name: &OsStr) -> Result<(), SyscallError> {
+    file::make_directory(directory.as_fd(), name, MODE)?;
+    if !attributes::decides_about_new_files(directory) {
+        return Ok(());
     }
+    let made = descriptor::hold_beneath(directory, Path::new(name)).of("openat2")?;
+    attributes::set_mode(&made, MODE)
+}
+
+/// The file has its contents from the first moment on: a process that is killed before writing would leave an empty
+/// file, and git refuses a repository with that.
+fn make_file(directory: &File, name: &OsStr, contents: &str) -> Result<(), SyscallError> {
+    match place(directory, name, contents) {
+        Err(failed) if failed.errno() != libc::EEXIST => {}
+        placed => return placed,
+    }
+    // A file system without links, or no /proc.
+    let file = file::create_new(directory.as_fd(), name, FILE_MODE)?;
+    let written = file::write_all(file.as_fd(), contents.as_bytes());
+    // A file with half of its contents would not be recognised as a placeholder.
+    written.inspect_err(|_| drop(file::unlink(directory.as_fd(), name)))
+}
+
+/// The path of a name in a directory that is open, whatever leads to that by now.
+fn held(directory: impl AsFd, name: &OsStr) -> PathBuf {
+    PathBuf::from(descriptor::own_name(directory.as_fd().as_raw_fd())).join(name)
 }
 
 /// Holds a directory from which placeholders are removed. No link is followed to it: a command of another run may put
@@ -257,7 +255,7 @@ fn removed(directory: &Result<Directory, SyscallError>, path: &Path, wanted: Sha
 }
 
 fn remove_from(directory: &Directory, name: &OsStr, wanted: Shape) -> Result<(), SyscallError> {
-    let held = PathBuf::from(descriptor::own_name(directory.as_fd().as_raw_fd())).join(name);
+    let held = held(directory.as_fd(), name);
     let look = |meta: Metadata| looks_like_one(&held, &meta, wanted);
     match held.symlink_metadata().and_then(look).of("stat")? {
         None => Ok(()),
@@ -271,5 +269,33 @@ fn remove_from(directory: &Directory, name: &OsStr, wanted: Shape) -> Result<(),
             })
         }
         Some(_) => directory.change(|| file::unlink(directory.as_fd(), name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::enforce::scratch::Scratch;
+
+    /// A command of another run may put it there between the plan and this.
+    #[test]
+    fn no_link_is_followed_to_where_they_are_made() {
+        let scratch = Scratch::create(None).unwrap();
+        let [real, link] = ["real", "link"].map(|name| scratch.path().join(name));
+        fs::create_dir(&real).unwrap();
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        for shape in [Shape::Directory, Shape::File("./\n"), Shape::Link] {
+            let of = |directory: &Path| {
+                let mut all = Placeholders::default();
+                all.placeholders.push(Placeholder { path: directory.join("name"), shape });
+                all
+            };
+            let (through, own) = (of(&link), of(&real));
+            assert!(through.make().is_err());
+            assert_eq!(fs::read_dir(&real).unwrap().count(), 0, "{shape:?}");
+            own.make().unwrap();
+            assert_eq!(fs::read_dir(&real).unwrap().count(), 1, "{shape:?}");
+            assert!(own.end().is_empty() && fs::read_dir(&real).unwrap().count() == 0, "{shape:?}");
+        }
     }
 }
