@@ -1,8 +1,11 @@
 //! Who waits at an address, as the tables in /proc tell (proc_pid_net(5)). Nothing is sent there.
 
+use crate::explain::caller;
+use crate::sys::process::Pid;
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 
@@ -66,6 +69,17 @@ pub fn has_name(name: &[u8]) -> bool {
     let file = File::open("/proc/self/net/unix");
     let mut rows = file.map(|file| BufReader::new(file.take(MOST)).split(b'\n')).into_iter().flatten();
     rows.any(|row| row.is_ok_and(|row| row.rsplit(|byte| *byte == b' ').next() == Some(&shown[..])))
+}
+
+/// Whether a descriptor of a thread is a UNIX socket, by the table of those of its network. It needs no right to the
+/// descriptor itself.
+pub fn is_unix(thread: Pid, number: i32) -> bool {
+    const INODE: usize = 6;
+    let number =
+        caller::descriptor_of(thread, number).and_then(|file| Ok(file.metadata()?.ino().to_string()));
+    let thread = thread.to_string();
+    let (Ok(number), Some(table)) = (number, table_of(&thread, "unix")) else { return false };
+    table.lines().map_while(Result::ok).any(|row| row.split_ascii_whitespace().nth(INODE) == Some(&*number))
 }
 
 /// Whether a program may still have the socket of this file. A datagram socket asks: one that is waited at refuses it

@@ -213,6 +213,12 @@ pub fn is_internet_stream(socket: &OwnedFd) -> bool {
     is_internet(socket.as_raw_fd()) && socket_type(socket) == Ok(SocketType::STREAM)
 }
 
+/// Whether a socket is of TCP itself. One of multipath TCP is a stream too, and Landlock does not look at those.
+pub fn is_tcp(socket: &OwnedFd) -> bool {
+    is_internet_stream(socket)
+        && rustix::net::sockopt::socket_protocol(socket) == Ok(Some(rustix::net::ipproto::TCP))
+}
+
 /// Sends copies of descriptors over a UNIX socket, with one byte. Waits for nobody.
 pub fn send_descriptors(over: BorrowedFd<'_>, descriptors: &[BorrowedFd<'_>; 2]) -> Result<(), SyscallError> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];

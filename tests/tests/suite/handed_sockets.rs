@@ -2,7 +2,7 @@
 //! of the host's must not give a run what its own network does not.
 
 use sbx_tests::servers::HttpServer;
-use sbx_tests::{World, in_worlds, need, promise};
+use sbx_tests::{World, in_worlds, need, promise, stage};
 
 const PYTHON: &str = "/usr/bin/python3";
 
@@ -122,6 +122,66 @@ fn no_socket_waits_that_the_profile_refuses() {
                 run("5").success().prints("met\n");
             }
             run("6").failed().says("blocked listen(");
+        }
+    });
+}
+
+/// Starts a run with a socket of its own, of this type and protocol, and says whether its server was reached.
+const CALLER: &str = "\
+import os, socket, subprocess, sys
+server = socket.socket(); server.bind(('127.0.0.1', 0)); server.listen(); server.settimeout(0.5)
+port = str(server.getsockname()[1])
+handed = socket.socket(socket.AF_INET, socket.SOCK_STREAM, int(sys.argv[1]))
+words = [word.replace('PORT', port) for word in sys.argv[2:]]
+subprocess.run(words + [port], stdin=handed)
+try: server.accept(); print('reached')
+except TimeoutError: print('not reached')
+";
+
+/// Landlock holds the ports of TCP alone.
+#[test]
+fn a_socket_of_multipath_tcp_connects_to_no_port() {
+    need!("python3");
+    const MULTIPATH: &str = "262";
+    let program = "import socket, sys\ns = socket.socket(fileno=0)\n\
+                   try: s.connect(('127.0.0.1', int(sys.argv[1])))\nexcept OSError: pass";
+    in_worlds(|world| {
+        for (protocol, flags, reached) in [
+            ("6", &["--connect", "*:PORT"][..], "reached\n"),
+            ("6", &["--bind", "1"], "not reached\n"),
+            (MULTIPATH, &["--connect", "*:PORT"], "not reached\n"),
+            (MULTIPATH, &["--bind", "1"], "not reached\n"),
+            (MULTIPATH, &["--net", "host"], "reached\n"),
+        ] {
+            let sbx = stage::sbx().to_str().unwrap();
+            let run = [&[sbx, "run", "-q"], flags, &["--", PYTHON, "-c", program]].concat();
+            let words = [&[PYTHON, "-c", CALLER, protocol], &run[..]].concat();
+            world.bare(words).run().success().prints(reached);
+        }
+    });
+}
+
+/// Nobody can look at the sockets of a process then. Where a run has no network, its UNIX sockets alone may wait.
+#[test]
+fn nothing_waits_for_the_network_where_sockets_cannot_be_looked_at() {
+    need!("python3");
+    let program = "import socket\ntry:\n own = socket.socket(socket.AF_UNIX); own.bind('own.sock'); own.listen()\n \
+                   print('own')\nexcept OSError: pass\n\
+                   handed = socket.socket(fileno=0)\n\
+                   try: handed.listen(); print('waits')\nexcept PermissionError: print('refused')";
+    in_worlds(|world| {
+        for (flags, waits) in [
+            (&[][..], "own\nrefused"),
+            (&["--net", "none"], "own\nrefused"),
+            (&["--namespaces", "none"], "own\nrefused"),
+            (&["--net", "host"], "waits"),
+        ] {
+            let _ = std::fs::remove_file(world.workspace.join("own.sock"));
+            let sbx = stage::sbx().to_str().unwrap();
+            let run = [&[sbx, "run", "-q"], flags, &["--", PYTHON, "-c", program]].concat();
+            let words = [&[PYTHON, "-c", CALLER, "0"], &run[..]].concat();
+            let out = world.bare(words).docker().run().success();
+            out.prints(&format!("{waits}\nnot reached\n"));
         }
     });
 }

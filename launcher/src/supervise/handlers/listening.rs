@@ -5,7 +5,7 @@
 //! caller go on then would not do: another thread can put another socket in its place. So the supervisor has that very
 //! socket wait. Who connects to a UNIX socket finds the supervisor's process number in its credentials (SO_PEERCRED).
 
-use crate::explain::caller;
+use crate::explain::{caller, servers};
 use crate::profile::NetworkMode;
 use crate::supervise::dispatch::{Handler, Step};
 use crate::supervise::handlers::connect::leads::{Network, is_of_network};
@@ -69,14 +69,20 @@ impl Handler for Listening {
 
     fn act(&mut self, wish: Wish, call: &NotifiedCall, judge: &mut Judge) -> Result<Step, SyscallError> {
         let Wish { socket, backlog, network, told } = wish;
-        let is_allowed = call.verdict != Verdict::Violation;
+        let (is_allowed, number) = (call.verdict != Verdict::Violation, socket.1);
         let socket = match take(socket) {
             Some(Ok(socket)) => Some(socket),
             Some(Err(failed)) if failed.errno() == libc::EBADF => {
                 return Ok(Step::Answer(error(libc::EBADF)));
             }
-            // A sandbox around this one keeps everybody from looking.
-            Some(Err(_)) if is_allowed && !socket::can_take() => return Ok(Step::Answer(Answer::Continue)),
+            // A sandbox around this one keeps everybody from looking. Without a network, UNIX sockets alone may wait.
+            Some(Err(_))
+                if is_allowed
+                    && !socket::can_take()
+                    && (self.may != May::No || servers::is_unix(call.notification.pid, number)) =>
+            {
+                return Ok(Step::Answer(Answer::Continue));
+            }
             Some(Err(_)) | None => None,
         };
         if let Some(socket) = socket.filter(|socket| self.may_wait(socket, network)) {

@@ -354,8 +354,13 @@ impl Connections {
                 self.to_host(socket, address, caller)
             }
             Destination::Outside { address } if is_outside(&socket, &address) => {
-                // What is no stream reaches somebody without saying whom.
-                let is_judged = self.hosts.is_none() || socket::is_internet_stream(&socket);
+                // What is no stream reaches somebody without saying whom, and Landlock holds ports of TCP alone.
+                let is_judged = match self.domain.network.mode {
+                    NetworkMode::Ports => {
+                        socket::is_tcp(&socket) || !socket::is_of_network(socket.as_raw_fd())
+                    }
+                    _ => self.hosts.is_none() || socket::is_internet_stream(&socket),
+                };
                 if is_judged { self.to_host(socket, address, caller) } else { Outcome::Refused }
             }
             _ => Outcome::Refused,
