@@ -28,6 +28,7 @@ mod sentence;
 mod state;
 mod submodules;
 mod told;
+mod turn;
 mod worktrees;
 
 use crate::plan::Plan;
@@ -54,6 +55,7 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Instant, SystemTime};
+use turn::{Ended, Turn};
 
 /// What part of the run's time the search may take for directories that have not changed, and how many of these it
 /// looks into in any case.
@@ -96,6 +98,9 @@ pub struct Aftermath {
     /// What was not in the workspace: a repository there is new, whatever its times say.
     absent: Vec<&'static Path>,
     started: Instant,
+    turn: Turn,
+    /// Whether processes may outlive the run.
+    goes_on: bool,
 }
 
 impl Aftermath {
@@ -123,6 +128,8 @@ impl Aftermath {
             runs: OnceCell::new(),
             had_network: plan.network.leads_out(),
             absent: absent(&workspace),
+            turn: Turn::begin(record.file.as_deref()),
+            goes_on: plan.limits.keep_background,
             since,
             precisely_since: SystemTime::now(),
             order: recorded::order(&record),
@@ -169,12 +176,19 @@ impl Aftermath {
                 plain(&error)
             ));
         }
-        look.outcome.outcome()
+        let is_unseen = look.indexes.has_unseen;
+        let outcome = look.outcome.outcome();
+        self.turn.end(match self.goes_on {
+            true => Ended::GoesOn,
+            false if is_unseen || !outcome.failures.is_empty() => Ended::Unseen,
+            false => Ended::Seen,
+        });
+        outcome
     }
 
     /// The descriptors that the look takes.
     pub fn descriptors(&self) -> Vec<RawFd> {
-        vec![self.root.as_fd().as_raw_fd()]
+        [self.root.as_fd().as_raw_fd()].into_iter().chain(self.turn.descriptor()).collect()
     }
 
     /// Looks for repositories. What was closed during the run is named: it may hold some.
@@ -198,33 +212,6 @@ impl Aftermath {
                 shown(&self.workspace.join(place))
             ));
         }
-    }
-
-    /// The same for a repository outside that a linked worktree or a submodule belongs to: submodules are put there.
-    fn of_outside(&self, repository: &Path) -> Result<Aftermath, SyscallError> {
-        // What is older than this run is none of this workspace's.
-        let record = Record { since: None, repositories: Vec::new(), file: None, ..self.record.clone() };
-        Ok(Aftermath {
-            workspace: repository.to_path_buf(),
-            root: Directory::open(repository)?.opening(self.since),
-            record,
-            order: BTreeMap::new(),
-            layout: self.layout.clone(),
-            kept: Vec::new(),
-            missing: Vec::new(),
-            outside: Vec::new(),
-            home: self.home.clone(),
-            denied: self.denied.clone(),
-            runs: OnceCell::from(self.runs().to_vec()),
-            had_network: self.had_network,
-            known: self.known.clone(),
-            pointers: BTreeMap::new(),
-            alternates: BTreeMap::new(),
-            absent: Vec::new(),
-            since: self.since,
-            precisely_since: self.precisely_since,
-            started: self.started,
-        })
     }
 
     /// Looks at a repository once. What many files and links lead to one after the other is not followed: git goes over

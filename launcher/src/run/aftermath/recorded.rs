@@ -12,9 +12,9 @@ use crate::plan::namespaces::{Layout, Record};
 use crate::sys::beneath::Directory;
 use crate::sys::path::{is_there, says_missing};
 use crate::sys::within::is_below;
-use crate::sys::{file, process};
+use crate::sys::{SyscallError, file, process};
 use sbx_client::report::{Finding, FindingKind};
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, OpenOptions};
@@ -121,7 +121,8 @@ impl Aftermath {
             return New::All;
         }
         New::Since(match self.record.looked.filter(|_| self.is_known(path)) {
-            Some(looked) => looked.min(self.since),
+            Some(looked) if self.turn.is_after_missed => looked.min(self.since),
+            Some(_) => self.since,
             None => self.times(path).since,
         })
     }
@@ -140,6 +141,35 @@ impl Aftermath {
             Record::parse(&text, &self.workspace).repositories.iter().any(|found| found == path)
         };
         !self.order.contains_key(path) && text().is_some_and(is_recorded)
+    }
+
+    /// The look at a repository outside that a linked worktree or a submodule belongs to: submodules are put there.
+    pub(super) fn of_outside(&self, repository: &Path) -> Result<Aftermath, SyscallError> {
+        // What is older than this run is none of this workspace's.
+        let record = Record { since: None, repositories: Vec::new(), file: None, ..self.record.clone() };
+        Ok(Aftermath {
+            workspace: repository.to_path_buf(),
+            root: Directory::open(repository)?.opening(self.since),
+            record,
+            order: BTreeMap::new(),
+            layout: self.layout.clone(),
+            kept: Vec::new(),
+            missing: Vec::new(),
+            outside: Vec::new(),
+            home: self.home.clone(),
+            denied: self.denied.clone(),
+            runs: OnceCell::from(self.runs().to_vec()),
+            had_network: self.had_network,
+            known: self.known.clone(),
+            pointers: BTreeMap::new(),
+            alternates: BTreeMap::new(),
+            absent: Vec::new(),
+            turn: self.turn.of_another(),
+            goes_on: self.goes_on,
+            since: self.since,
+            precisely_since: self.precisely_since,
+            started: self.started,
+        })
     }
 
     /// Adds what is new to the record, and takes out what is gone. Nothing is written where nothing changes. The file's

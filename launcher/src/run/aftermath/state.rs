@@ -7,6 +7,7 @@ use super::index::is_odd;
 use super::new::New;
 use super::repository::{MOST_NAMED, linked};
 use super::{Aftermath, Look, Opened};
+use crate::enforce::aside::is_aside;
 use crate::plan::namespaces::CONFIG;
 use crate::plan::namespaces::git::shape::{entry_of, files_of, led_to};
 use crate::plan::namespaces::git_config::settings;
@@ -175,7 +176,8 @@ fn in_state(own: &Directory, name: &str, of_objects: &[&str]) -> Option<Strays> 
             let is_known = of_objects.iter().any(|known| name == *known);
             let is_plain = entry == Entry::Directory
                 || entry == Entry::Other && identity(&state, name).is_none_or(Identity::is_regular);
-            if !is_known && !is_plain {
+            // git reads nothing of such a name.
+            if !is_known && !is_plain && !is_aside(name) {
                 odd.add(name);
             }
         })

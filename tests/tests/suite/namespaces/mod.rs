@@ -5,6 +5,7 @@ mod across_runs;
 mod aftermath;
 mod alternates;
 mod astray;
+mod between_runs;
 mod borrowed;
 mod configuration;
 mod exhausting;
