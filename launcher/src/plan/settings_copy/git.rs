@@ -2,12 +2,16 @@
 
 use crate::plan::namespaces::Settings;
 use crate::plan::settings_copy::{Keep, Unreadable};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 /// Settings whose values are the names of files with patterns of names.
 const OF_PATTERNS: [&[u8]; 2] = [b"core.excludesfile", b"core.attributesfile"];
+
+/// The settings that name the commands of a filter (gitattributes(5)).
+const FILTERS: [&[u8]; 3] = [b"clean", b"smudge", b"process"];
 
 /// The files with patterns that the settings name, as they name them.
 pub fn files(keep: Keep<'_>, text: &[u8]) -> Vec<PathBuf> {
@@ -23,10 +27,12 @@ pub fn files(keep: Keep<'_>, text: &[u8]) -> Vec<PathBuf> {
 /// of a file with a mistake, so there is no copy of such a one either.
 ///
 /// Never copied: the names of further files (`include.path`), whose contents nobody filters, and shell commands (values
-/// that begin with `!`), which may have anything in them.
+/// that begin with `!`), which may have anything in them. A filter whose command is not copied is required: git fails
+/// then, where it would take contents as they are.
 pub fn filtered(keep: Keep<'_>, text: &[u8]) -> Result<Vec<u8>, Unreadable> {
     let mut copy = Vec::new();
     let mut present: Option<Vec<u8>> = None;
+    let mut lacking = BTreeSet::new();
     for setting in Settings::of(text) {
         let setting = setting.map_err(|_| Unreadable)?;
         let value = setting.value.as_deref();
@@ -34,10 +40,11 @@ pub fn filtered(keep: Keep<'_>, text: &[u8]) -> Result<Vec<u8>, Unreadable> {
         let leads_on = matches!(section, b"include" | b"includeif");
         let is_command = value.is_some_and(|value| value.trim_ascii_start().starts_with(b"!"));
         let is_plain = is_line(&setting.key) && value.is_none_or(is_line);
-        if section.is_empty() || leads_on || is_command || !is_plain {
-            continue;
+        let is_taken = is_plain && !is_command && keep.takes(&setting.key, value.unwrap_or_default());
+        if section == b"filter" && FILTERS.contains(&name) && !is_taken && is_line(&setting.key) {
+            lacking.insert(header(section, subsection));
         }
-        if !keep.takes(&setting.key, value.unwrap_or_default()) {
+        if section.is_empty() || leads_on || !is_taken {
             continue;
         }
         let header = header(section, subsection);
@@ -52,6 +59,9 @@ pub fn filtered(keep: Keep<'_>, text: &[u8]) -> Result<Vec<u8>, Unreadable> {
             push_quoted(&mut copy, value);
         }
         copy.push(b'\n');
+    }
+    for filter in lacking {
+        copy.extend([&filter, b"\trequired = \"true\"\n".as_slice()].concat());
     }
     Ok(copy)
 }

@@ -52,6 +52,13 @@ fn what_is_kept_of_git() {
         ),
         ("[user]\ntoken = hunter2\npassword = hunter2\n", ""),
         ("[credential]\nhelper = hunter2\n[http]\nextraHeader = hunter2\n", ""),
+        // Without its command, a filter would take contents as they are.
+        ("[filter \"a\"]\nclean = sed -k hunter2\n", "[filter \"a\"]\n\trequired = \"true\"\n"),
+        (
+            "[filter \"a\"]\nrequired = false\nprocess = x\n[user]\nname = a\n",
+            "[user]\n\tname = \"a\"\n[filter \"a\"]\n\trequired = \"true\"\n",
+        ),
+        ("[filter \"a\"]\nrequired = false\n", ""),
         ("[user]\nname = a\0hunter2\n", "[user]\n\tname = \"a\"\n"),
         ("[user]\nname = a\u{1}b\n", ""),
         ("[]\nname = a\n[ \"user\"]\nname = a\n[.user]\nname = a\n", ""),
