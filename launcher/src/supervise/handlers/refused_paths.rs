@@ -86,8 +86,7 @@ impl RefusedPaths {
         let number = process.to_string();
         let inside = Path::new("/proc").join(told.caller.process.to_string()).join("root/proc").join(&number);
         // A number that nobody wrote down may be that of a child that has ended.
-        let is_meant =
-            named.is_none() || process::about(told.caller.process, "cmdline").ok()?.contains(&number);
+        let is_meant = process::about(told.caller.process, "cmdline").ok()?.contains(&number);
         let is_outside = !inside.exists() && Path::new("/proc").join(&number).exists();
         // Outside the user could do no more with it.
         let is_closed = || {

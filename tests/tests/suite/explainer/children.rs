@@ -80,3 +80,19 @@ fn a_thread_is_named_by_its_process() {
         assert!(out.err().contains("blocked add_key") && out.err().contains("in python3["), "{out}");
     });
 }
+
+/// A debugger looks for one that has ended meanwhile.
+#[test]
+fn a_process_whose_number_nobody_wrote_down_is_not_blamed() {
+    promise!(namespaces);
+    need!("python3");
+    in_worlds(|world| {
+        let own = std::process::id();
+        one(&lines(world, &[], &format!("cat /proc/{own}/status")), &["is outside"]);
+        let half = format!("python3 -c 'open(\"/proc/%d/status\" % ({own} * 2 // 2))'").replace(
+            &own.to_string(),
+            &format!("({} + 1)", own - 1),
+        );
+        none(&lines(world, &[], &half));
+    });
+}
