@@ -12,7 +12,7 @@ use crate::request::Request;
 use crate::run::{self, warm};
 use crate::sys::packet::Came;
 use crate::sys::process::{self, Pid};
-use crate::sys::signal::{self, Set};
+use crate::sys::signal::{self, Disposition, Set};
 use crate::sys::{SyscallError, descriptor, namespace, packet, path};
 use crate::text::shown;
 use std::fs;
@@ -57,6 +57,10 @@ pub fn start(request: &Request, size: usize, idle: Duration) -> Result<Started, 
         return Err(refused(why));
     }
     let host = Host::of_this_process();
+    // A shell has what it starts in the background ignore these, and who asks later does not.
+    for signal in [libc::SIGINT, libc::SIGQUIT] {
+        signal::dispose(signal, Disposition::Default).map_err(cannot("take signals"))?;
+    }
     let standing = Standing::own().ok_or_else(|| refused("/proc does not tell what this process is"))?;
     if !standing.is_free() || *host.nested.get() {
         return Err(refused("this process is confined, and who asks would not be"));

@@ -91,6 +91,19 @@ fn of_several_pools_that_start_at_once_there_is_one() {
     });
 }
 
+/// What a script starts with `&` ignores the signals of the keyboard.
+#[test]
+fn a_pool_that_was_started_in_the_background_serves() {
+    in_worlds(|world| {
+        let sbx = stage::sbx().display();
+        let script = format!("{sbx} pool start --size 1 --idle 60s & wait $!");
+        place(world.bare(["sh", "-c", &script]), world).run().success();
+        let out = super::warm(world, &["-v"], "true").run().success();
+        place(world.sbx(["pool", "stop", "--all"]), world).run().success().prints("1 pool ended\n");
+        assert!(!out.err().contains("no warm start"), "{out}");
+    });
+}
+
 const SERVICE: &str = "\
 import socket, sys
 s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
