@@ -4,7 +4,7 @@
 //! carries nothing further than to the supervisor.
 
 use crate::broker::events::{Event, Teller};
-use crate::broker::names::Names;
+use crate::broker::names::{Names, TOO_MANY};
 use crate::hosts::{HostName, HostRules};
 use simple_dns::rdata::{A, AAAA, PTR, RData};
 use simple_dns::{
@@ -158,7 +158,7 @@ impl Book {
 
     fn is_full(&mut self, name: &str, teller: &mut Teller) -> RCODE {
         if !std::mem::replace(&mut self.is_full, true) {
-            teller.tell(&Event::Refused { name: name.to_string(), kind: "too many names".to_string() });
+            teller.tell(&Event::Refused { name: name.to_string(), kind: TOO_MANY.to_string() });
         }
         RCODE::ServerFailure
     }

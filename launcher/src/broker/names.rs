@@ -9,6 +9,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 /// Maximum number of names in a run.
 pub const MOST: usize = 16_384;
+/// What is said of one more.
+pub const TOO_MANY: &str = "too many names";
 
 /// Names, and the addresses that stand for them.
 pub struct Names {

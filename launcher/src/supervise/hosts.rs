@@ -7,7 +7,7 @@
 mod used;
 
 use crate::broker::proxy::plain;
-use crate::broker::{self, Event, said};
+use crate::broker::{self, Event, names, said};
 use crate::enforce::doors::{self, Door, Purpose};
 use crate::explain::hint::{Host, Reason, bracketed};
 use crate::hosts::{DNS_PORT, HostName, Range, is_host_port_at, reached};
@@ -211,7 +211,10 @@ impl Hosts {
             Event::Assigned { name, address } => self.hear_assigned(name, address, judge),
             Event::Refused { name, kind } => {
                 let asker = self.counted(&name, 0, |used| used.refused += 1).asker();
-                let reason = judge.explainer.host_name_reason(&name);
+                let reason = match &*kind == names::TOO_MANY {
+                    true => Reason::always(&format!("a run asks for {} names at most", names::MOST)),
+                    false => judge.explainer.host_name_reason(&name),
+                };
                 // The root has no name.
                 let shown = if name.is_empty() { "." } else { &name };
                 self.tell(judge, &asker, Fate::Blocked, "dns", format!("{kind} {shown}"), reason);

@@ -89,10 +89,8 @@ fn a_process_whose_number_nobody_wrote_down_is_not_blamed() {
     in_worlds(|world| {
         let own = std::process::id();
         one(&lines(world, &[], &format!("cat /proc/{own}/status")), &["is outside"]);
-        let half = format!("python3 -c 'open(\"/proc/%d/status\" % ({own} * 2 // 2))'").replace(
-            &own.to_string(),
-            &format!("({} + 1)", own - 1),
-        );
+        let half = format!("python3 -c 'open(\"/proc/%d/status\" % ({own} * 2 // 2))'")
+            .replace(&own.to_string(), &format!("({} + 1)", own - 1));
         none(&lines(world, &[], &half));
     });
 }
