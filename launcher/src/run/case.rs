@@ -21,7 +21,7 @@ use crate::supervise::handlers::datagram_pairs::DatagramPairs;
 use crate::supervise::handlers::domains::{Domains, Marks};
 use crate::supervise::handlers::git_config::Configs;
 use crate::supervise::handlers::links::Links;
-use crate::supervise::handlers::listening::{Listening, May};
+use crate::supervise::handlers::listening::{Listening, May, Unreached};
 use crate::supervise::handlers::null_device::NullDevice;
 use crate::supervise::handlers::ports::Ports;
 use crate::supervise::handlers::refused_paths::{Refusals, RefusedPaths, Whose};
@@ -30,6 +30,7 @@ use crate::supervise::handlers::told::Told;
 use crate::supervise::hosts::Hosts;
 use crate::supervise::judge::{Judge, PolicyProgram};
 use crate::supervise::violation::Violations;
+use crate::sys::descriptor;
 use crate::sys::privilege::{CapabilitySet, Limit};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -53,6 +54,10 @@ pub struct Case {
     /// Whether it is for the network alone that the filter refuses listen(2).
     network_refuses: bool,
     own_network: bool,
+    /// The ports of it that are shown on this machine.
+    published: Vec<u16>,
+    /// Whether somebody watches, who may want to reach a server.
+    is_watched: bool,
     /// Who waits for connections already, where the run has this machine's network for the sake of log mode.
     others: Vec<SocketAddr>,
     /// The hosts outside that it reaches.
@@ -90,6 +95,12 @@ impl Case {
             bind: plan.network.bind.clone(),
             network_refuses: plan.calls.network_refuses_listening(),
             own_network: plan.network.namespace,
+            published: plan.publish.iter().map(|pair| pair.inside).collect(),
+            is_watched: match plan.loudness {
+                Loudness::Quiet => false,
+                Loudness::Verbose => true,
+                Loudness::Normal => descriptor::is_terminal(libc::STDERR_FILENO),
+            },
             others: if lists { servers::all() } else { Vec::new() },
             hosts: plan.network.hosts.clone(),
             on_violation: plan.on_violation,
@@ -133,6 +144,10 @@ impl Case {
         Dispatcher::new(judge, table)
     }
 
+    fn unreached(&self) -> Option<Unreached> {
+        self.is_watched.then(|| Unreached::beside(self.published.clone()))
+    }
+
     /// The handlers of the kinds of calls that the run has.
     fn handlers(
         &self,
@@ -158,7 +173,8 @@ impl Case {
                 Notified::Listen => {
                     let own_network = self.own_network.then_some(ways.network);
                     let may = May::of(self.mode, own_network, &self.bind);
-                    table.register(kind, Listening { may, network_refuses: self.network_refuses });
+                    let unreached = self.own_network.then(|| self.unreached()).flatten();
+                    table.register(kind, Listening { may, network_refuses: self.network_refuses, unreached });
                 }
                 Notified::Connect => {
                     let named = self.sockets.clone();

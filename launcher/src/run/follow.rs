@@ -81,6 +81,7 @@ pub fn follow(result: Result<Started, Stop>, run: Run<'_>) -> Result<i32, Stop> 
     if let Some(failure) = outcome.into_failure() {
         return Err(Refusal::from(failure).into());
     }
+    hindsight.has_begun();
     if let Some(reporter) = &mut reporter {
         reporter.started(watch.command(), unheard.as_deref());
     }
@@ -202,7 +203,7 @@ impl End<'_> {
             }
             // That it was killed, and for what, has just been said.
             let crash = || summary.killed.is_none().then(|| messages::crash(ending))?;
-            let left = self.closing.as_ref().and_then(|_| ended(&summary));
+            let left = (self.closing.is_some() || summary.has_daemon).then(|| ended(&summary)).flatten();
             let closing = self.closing.map(|closing| closing.line(ending)).or_else(crash);
             let lines = seen
                 .hints(ending)

@@ -40,6 +40,11 @@ impl Hindsight {
         })
     }
 
+    /// There is a command from now on.
+    pub fn has_begun(&self) {
+        self.workspace.iter().for_each(|workspace| workspace.has_begun());
+    }
+
     /// What the reaper does of that if this process is killed, in lines that are shown like those.
     pub fn duty(&self, violations: &Violations) -> Option<Rc<dyn Duty>> {
         let workspace = self.workspace.clone()?;

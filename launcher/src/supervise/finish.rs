@@ -36,6 +36,7 @@ impl Supervisor<'_> {
             limits: self.task.limits,
             killed: self.killed,
             kept_background,
+            has_daemon: reaper::has_daemon(&self.left),
             left: reaper::names_left(&self.left).map(<[u8]>::to_vec).collect(),
             interrupted: self.interrupted,
             failure: self.failure,

@@ -69,6 +69,8 @@ pub struct Summary {
     pub kept_background: bool,
     /// The names of processes that the command had left behind, and that were ended. They may hold anything.
     pub left: Vec<Vec<u8>>,
+    /// Whether one of these had left the session of the command: its program has mostly said then that it goes on.
+    pub has_daemon: bool,
     /// Why output could not be passed on, where that failed.
     pub failure: Option<output::Failure>,
     /// The reaper, where it has only itself to end.

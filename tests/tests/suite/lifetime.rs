@@ -389,3 +389,15 @@ fn mounts_of_runs_that_have_ended_do_not_pile_up() {
         assert_eq!(out.out().matches("ran\n").count(), 40, "{out}");
     });
 }
+
+/// A program that has said that it goes on does not; others are often left behind, and are named with `-v`.
+#[test]
+fn a_daemon_that_is_ended_is_named() {
+    need!("setsid");
+    in_worlds(|world| {
+        let run = |script: &str| world.run("workspace", ["sh", "-c", script]).run().success();
+        let out = run("setsid sleep 60 & sleep 0.2");
+        out.says("ended 'sleep', which the command had left in the background");
+        run("sleep 60 & sleep 0.2").silent();
+    });
+}

@@ -266,3 +266,32 @@ fn a_command_that_needs_a_network_is_told_of_the_private_one() {
         assert!(!out.err().contains("--net private"), "{}", out.err());
     });
 }
+
+/// Somebody who watches is told, once, of a server that waits for long at a port that was chosen for it.
+#[test]
+fn a_server_that_this_machine_does_not_reach_is_named() {
+    need!("python3");
+    let waits = |port: &str, time: &str| {
+        format!(
+            "import socket, time\ns = socket.socket(); s.bind(('127.0.0.1', {port})); s.listen(); time.sleep({time})"
+        )
+    };
+    in_worlds(|world| {
+        const LINE: &str = "port 8765 is in the run's own network, where this machine does not reach it; \
+                            show it here with --publish 8765";
+        for (flags, port, time, is_named) in [
+            (&["-v"][..], "8765", "2.5", true),
+            (&["-v"], "8765", "0", false),
+            (&["-v"], "0", "2.5", false),
+            (&["-v", "--publish", "8766:8765"], "8765", "2.5", false),
+            // Nobody watches.
+            (&[], "8765", "2.5", false),
+        ] {
+            let program = waits(port, time);
+            let words = [&["run"], flags, &["--", "/usr/bin/python3", "-c", &program]].concat();
+            let out = world.sbx(words).run().success();
+            assert_eq!(out.err().matches("--publish").count(), usize::from(is_named), "{flags:?} {out}");
+            assert!(!is_named || out.err().contains(LINE), "{out}");
+        }
+    });
+}

@@ -18,6 +18,7 @@ use crate::enforce::replaced::Overlays;
 use crate::enforce::scratch;
 use crate::plan::namespaces::Layout;
 use crate::sys::process::{self, Change, Pid, SignalScope};
+use crate::sys::status::stat_field;
 use crate::sys::{descriptor, namespace, signal, socket};
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
@@ -110,7 +111,7 @@ pub fn reap(
         // The supervisor is a subreaper as well, and ends without touching them.
         return 0;
     }
-    reaping.wait_for_the_rest();
+    reaping.wait_for_the_rest(command);
     end_all(KILLING, reaping.scope.as_ref());
     if reaping.is_orphaned() {
         tidy(&reaping.supervisor, layout.as_deref(), afterwards);
@@ -280,7 +281,7 @@ impl Reaping {
 
     /// Waits for processes that the command left behind: a moment, or as long as the supervisor does if the
     /// tree has been told to end.
-    fn wait_for_the_rest(&mut self) {
+    fn wait_for_the_rest(&mut self, command: Pid) {
         let left = Instant::now();
         while !self.is_over() && process::has_children() {
             // A storm of processes gets no grace: it would use up the machine's process numbers.
@@ -288,7 +289,7 @@ impl Reaping {
                 return;
             }
             if self.order == Order::None && left.elapsed() >= GRACE {
-                return self.name_the_rest();
+                return self.name_the_rest(command);
             }
             if self.protection.as_ref().is_some_and(|protection| !protection.catches_up()) {
                 return;
@@ -300,10 +301,10 @@ impl Reaping {
     }
 
     /// Tells which processes will now be ended.
-    fn name_the_rest(&self) {
+    fn name_the_rest(&self, command: Pid) {
         for child in process::children().into_iter().take(MOST_NAMED) {
             let name = process::about(child, "comm").unwrap_or_default();
-            let pieces = encode_left(name.trim_end().as_bytes());
+            let pieces = encode_left(name.trim_end().as_bytes(), is_daemon(child, command));
             pieces.iter().for_each(|piece| drop(descriptor::write_all(self.sender, piece)));
         }
     }
@@ -338,4 +339,15 @@ impl Reaping {
             _ => {}
         }
     }
+}
+
+/// Whether a process has left the session of the command, as daemons do (setsid(2)). That one is the reaper's, or the
+/// command's own.
+fn is_daemon(process: Pid, command: Pid) -> bool {
+    const SESSION: usize = 6;
+    let session = |process: Pid| {
+        let stat = process::about(process, "stat").ok()?;
+        stat_field(&stat, SESSION)?.parse::<Pid>().ok()
+    };
+    session(process).is_some_and(|own| own != command && session(process::id()) != Some(own))
 }

@@ -42,10 +42,11 @@ pub fn encode_protected(number: u32) -> Message {
     message(b'm', number.to_le_bytes())
 }
 
-/// Which process is left that the command has started: its name, in pieces.
-pub fn encode_left(name: &[u8]) -> Vec<Message> {
+/// Which process is left that the command has started: its name, and then whether it is a daemon, in pieces.
+pub fn encode_left(name: &[u8], is_daemon: bool) -> Vec<Message> {
     let mut padded = [0; NAME];
     padded.iter_mut().take(NAME - 1).zip(name).for_each(|(to, from)| *to = *from);
+    padded[NAME - 1] = u8::from(is_daemon);
     padded.as_chunks().0.iter().map(|piece| message(b'l', *piece)).collect()
 }
 
@@ -53,6 +54,11 @@ pub fn encode_left(name: &[u8]) -> Vec<Message> {
 pub fn names_left(pieces: &[u8]) -> impl Iterator<Item = &[u8]> {
     let whole = pieces.as_chunks::<NAME>().0.iter();
     whole.map(|name| name.split(|byte| *byte == 0).next().unwrap_or_default())
+}
+
+/// Whether one of them is a daemon.
+pub fn has_daemon(pieces: &[u8]) -> bool {
+    pieces.as_chunks::<NAME>().0.iter().any(|name| name[NAME - 1] != 0)
 }
 
 /// The event that a message is about.
@@ -168,7 +174,9 @@ mod tests {
 
     #[test]
     fn names_arrive_as_they_were_sent() {
-        let sent = [&b"node"[..], b"a-name-of-fifteen-and-more", b"", b"\xffx"].map(encode_left).concat();
+        let sent = [&b"node"[..], b"a-name-of-fifteen-and-more", b"", b"\xffx"]
+            .map(|name| encode_left(name, false))
+            .concat();
         let pieces = sent.into_iter().filter_map(decode).flat_map(|event| match event {
             Event::Left(piece) => piece.to_vec(),
             _ => Vec::new(),

@@ -14,7 +14,7 @@ mod protection;
 mod watched_names;
 
 pub use ending::{Departing, end_all};
-pub use messages::names_left;
+pub use messages::{has_daemon, names_left};
 
 use crate::enforce::child::{Progress, Steps};
 use crate::enforce::home::Held;

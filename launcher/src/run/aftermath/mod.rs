@@ -141,6 +141,11 @@ impl Aftermath {
         }))
     }
 
+    /// There is a command from now on.
+    pub fn has_begun(&self) {
+        self.turn.has_begun();
+    }
+
     /// After it has ended, with all that it started.
     pub fn after(&self) -> Outcome {
         let mut look = Look::new();

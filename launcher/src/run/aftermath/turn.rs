@@ -4,6 +4,8 @@
 //!
 //! A file beside the record says so, on which each run holds a shared lock (flock(2)). The last one removes it.
 
+use crate::sys::process::{self, Pid};
+use std::cell::Cell;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::os::fd::{AsRawFd, RawFd};
@@ -24,41 +26,66 @@ pub enum Ended {
     GoesOn,
 }
 
-/// The time from before a run's command until after its look.
-#[derive(Default)]
+/// The time from before a run's command until after its look. Where it ends before there is a command, nothing has been
+/// missed.
 pub struct Turn {
     held: Option<(File, PathBuf)>,
     /// Whether a run before this one has missed its look, or one beside it may.
     pub is_after_missed: bool,
+    /// Whether there is a command.
+    has_begun: Cell<bool>,
+    /// The process whose turn it is. Copies of it have this too.
+    owner: Pid,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if !self.has_begun.get() && self.owner == process::id() {
+            self.end(Ended::Seen);
+        }
+    }
 }
 
 impl Turn {
     /// Begins one, by the file of a record. Where nobody can tell, looks were missed.
     pub fn begin(record: Option<&Path>) -> Turn {
-        let missed = Turn { held: None, is_after_missed: true };
-        let Some(path) = record.map(|record| record.with_extension("run")) else { return missed };
+        let turn = |held, is_after_missed| Turn {
+            held,
+            is_after_missed,
+            has_begun: Cell::new(false),
+            owner: process::id(),
+        };
+        let missed = || turn(None, true);
+        let Some(path) = record.map(|record| record.with_extension("run")) else { return missed() };
         for _ in 0..ATTEMPTS {
             let (file, is_after_missed) = match open(&path, true) {
                 Ok(file) => (file, false),
                 Err(ErrorKind::AlreadyExists) => match open(&path, false) {
                     Ok(file) => (file, true),
                     Err(ErrorKind::NotFound) => continue,
-                    Err(_) => return missed,
+                    Err(_) => return missed(),
                 },
-                Err(_) => return missed,
+                Err(_) => return missed(),
             };
             let is_free = !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
             // Whoever was last may have removed it meanwhile.
             if is_free && file.metadata().is_ok_and(|meta| meta.nlink() > 0) {
-                return Turn { held: Some((file, path)), is_after_missed };
+                return turn(Some((file, path)), is_after_missed);
             }
         }
-        missed
+        missed()
     }
 
     /// The same for what no record is about.
     pub fn of_another(&self) -> Turn {
-        Turn { held: None, is_after_missed: self.is_after_missed }
+        let mut other = Turn::begin(None);
+        other.is_after_missed = self.is_after_missed;
+        other
+    }
+
+    /// There is a command from now on.
+    pub fn has_begun(&self) {
+        self.has_begun.set(true);
     }
 
     /// The descriptor that it takes.
@@ -99,7 +126,13 @@ mod tests {
     fn a_run_knows_whether_all_before_it_have_looked() {
         let scratch = Scratch::create(None).unwrap();
         let record = scratch.path().join("record");
-        let begin = || Turn::begin(Some(&record));
+        let begin = || {
+            let turn = Turn::begin(Some(&record));
+            turn.has_begun();
+            turn
+        };
+        // One without a command has nothing to look at.
+        drop(Turn::begin(Some(&record)));
         let first = begin();
         assert!(!first.is_after_missed);
         let beside = begin();

@@ -7,14 +7,20 @@
 
 use crate::explain::{caller, servers};
 use crate::profile::NetworkMode;
-use crate::supervise::dispatch::{Handler, Step};
+use crate::supervise::dispatch::{Flow, Handler, Step};
 use crate::supervise::handlers::connect::leads::{Network, is_of_network};
 use crate::supervise::handlers::connect::{Asked, asked, take};
 use crate::supervise::judge::{DecidedBy, Judge, Verdict, error};
 use crate::supervise::waiting::{NotifiedCall, Told, Waiting};
 use crate::sys::seccomp::Answer;
 use crate::sys::{SyscallError, socket};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// How long a server waits for connections that somebody may want to reach from outside.
+const LONG: Duration = Duration::from_secs(2);
+/// From here on the kernel chooses ports (`ip_local_port_range`, ip(7)): tests take those.
+const CHOSEN: u16 = 32768;
 
 /// Has sockets wait that may.
 pub struct Listening {
@@ -22,6 +28,43 @@ pub struct Listening {
     pub may: May,
     /// Whether it is for the network alone that the filter refuses the call. What else refuses it decides.
     pub network_refuses: bool,
+    /// The server of which somebody is to be told that this machine does not reach it.
+    pub unreached: Option<Unreached>,
+}
+
+/// The first server of a run that waits for long at a port which is not shown on this machine.
+#[derive(Debug, Default)]
+pub struct Unreached {
+    /// The ports that are shown.
+    published: Vec<u16>,
+    /// Its port, and when it is told of.
+    found: Option<(u16, Option<Instant>)>,
+}
+
+impl Unreached {
+    /// In a run that shows these ports.
+    pub fn beside(published: Vec<u16>) -> Unreached {
+        Unreached { published, found: None }
+    }
+
+    fn waits_at(&mut self, port: u16) {
+        if self.found.is_none() && port < CHOSEN && !self.published.contains(&port) {
+            self.found = Some((port, Some(Instant::now() + LONG)));
+        }
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.found.and_then(|(_, due)| due)
+    }
+
+    fn line(&mut self) -> Option<String> {
+        let (port, due) = self.found.as_mut()?;
+        due.take_if(|due| *due <= Instant::now())?;
+        Some(format!(
+            "port {port} is in the run's own network, where this machine does not reach it; show it here with \
+             --publish {port}"
+        ))
+    }
 }
 
 /// Which sockets may wait for connections, beside those of UNIX.
@@ -86,7 +129,13 @@ impl Handler for Listening {
             Some(Err(_)) | None => None,
         };
         if let Some(socket) = socket.filter(|socket| self.may_wait(socket, network)) {
-            return Ok(Step::Answer(socket::listen(&socket, backlog).map_or_else(error, |()| Answer::Done)));
+            let waits = socket::listen(&socket, backlog);
+            if let (Ok(()), Some(unreached), Some(at)) =
+                (&waits, &mut self.unreached, socket::local_address(&socket))
+            {
+                unreached.waits_at(at.port());
+            }
+            return Ok(Step::Answer(waits.map_or_else(error, |()| Answer::Done)));
         }
         if !is_allowed {
             return Ok(Step::Next);
@@ -95,6 +144,18 @@ impl Handler for Listening {
         let reason = judge.explainer.waiting_reason();
         judge.say(fate, call, &told, reason, DecidedBy::Filter);
         Ok(step)
+    }
+
+    fn pause(&self) -> Option<Duration> {
+        let due = self.unreached.as_ref()?.due()?;
+        Some(due.saturating_duration_since(Instant::now()))
+    }
+
+    fn retry(&mut self, _: BorrowedFd<'_>, judge: &mut Judge) -> Result<Flow, SyscallError> {
+        if let Some(line) = self.unreached.as_mut().and_then(Unreached::line) {
+            judge.violations.line(&line);
+        }
+        Ok(Flow::GoOn)
     }
 }
 
