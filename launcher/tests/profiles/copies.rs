@@ -95,6 +95,8 @@ fn settings_of_git() {
         r#"xfuncname = "^(.*)$""#,
         "autosetupremote",
         r#"directory = "*""#,
+        // Of the filter whose command is not copied.
+        r#"required = "true""#,
     ];
     holds(".gitconfig", text, &lines);
     holds(".config/git/config", text, &lines);
