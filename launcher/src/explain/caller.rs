@@ -91,14 +91,15 @@ pub fn hold(thread: Pid, dirfd: Option<i32>, path: &[u8], follow: bool) -> io::R
         return descriptor::open_below(&root, path, follow);
     }
     // From the root of the thread, links lead where they lead for it: it may see other mounts than we do.
-    let mut whole = start(thread, dirfd).map_err(missing_is_closed)?.into_os_string().into_vec();
+    let mut whole = named(thread, dirfd).map_err(missing_is_closed)?.into_os_string().into_vec();
     whole.push(b'/');
     whole.extend(path);
     descriptor::open_below(&root, &whole, follow)
 }
 
-/// The directory where a relative path of the thread starts, by its name. It may have none, and is then not absolute.
-pub fn start(thread: Pid, dirfd: Option<i32>) -> io::Result<PathBuf> {
+/// The name of the file behind a descriptor of the thread, or of its working directory: where relative paths start. It
+/// may have none, and is then not absolute.
+pub fn named(thread: Pid, dirfd: Option<i32>) -> io::Result<PathBuf> {
     fs::read_link(match dirfd {
         None => format!("/proc/{thread}/cwd"),
         Some(number) => format!("/proc/{thread}/fd/{number}"),
@@ -141,7 +142,7 @@ pub fn resolve(thread: Pid, dirfd: Option<i32>, path: &[u8], follow: bool) -> Op
     let absolute = if path.is_absolute() {
         path.to_path_buf()
     } else {
-        start(thread, dirfd).ok().filter(|directory| directory.is_absolute())?.join(path)
+        named(thread, dirfd).ok().filter(|directory| directory.is_absolute())?.join(path)
     };
     let absolute = own_entries(thread, &absolute);
     if follow && let Ok(target) = absolute.canonicalize() {

@@ -174,7 +174,7 @@ pub fn refused(
 
 /// Whether a file is a standard stream of a process, which rules let it open again (`/dev/stdout`).
 fn is_standard_stream(thread: Pid, path: &Path) -> bool {
-    (0..3).any(|number| std::fs::read_link(format!("/proc/{thread}/fd/{number}")).is_ok_and(|it| it == path))
+    (0..3).any(|number| caller::named(thread, Some(number)).is_ok_and(|name| name == path))
 }
 
 /// The first path whose mount makes the call fail. A call that makes a `new` name fails in any case where the

@@ -98,7 +98,7 @@ impl Viewer<'_> {
     }
 
     fn start(&self, dirfd: Option<i32>) -> Option<PathBuf> {
-        caller::start(self.thread, dirfd).ok().filter(|directory| directory.is_absolute())
+        caller::named(self.thread, dirfd).ok().filter(|directory| directory.is_absolute())
     }
 }
 

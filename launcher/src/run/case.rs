@@ -144,10 +144,6 @@ impl Case {
         Dispatcher::new(judge, table)
     }
 
-    fn unreached(&self) -> Option<Unreached> {
-        self.is_watched.then(|| Unreached::beside(self.published.clone()))
-    }
-
     /// The handlers of the kinds of calls that the run has.
     fn handlers(
         &self,
@@ -173,7 +169,8 @@ impl Case {
                 Notified::Listen => {
                     let own_network = self.own_network.then_some(ways.network);
                     let may = May::of(self.mode, own_network, &self.bind);
-                    let unreached = self.own_network.then(|| self.unreached()).flatten();
+                    let is_told = self.own_network && self.is_watched;
+                    let unreached = is_told.then(|| Unreached::beside(self.published.clone()));
                     table.register(kind, Listening { may, network_refuses: self.network_refuses, unreached });
                 }
                 Notified::Connect => {

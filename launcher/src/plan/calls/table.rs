@@ -104,11 +104,15 @@ impl Table<'_> {
 
     /// Has calls noted where a piece of a program returns, if they are allowed.
     fn note_where(&mut self, name: &str, piece: &[Insn]) {
-        let call = Call::named(name.as_bytes());
-        let call =
-            call.filter(|call| self.rules.row(*call).is_some_and(|row| row.allow != Grant::None && !row.log));
-        let number = call.and_then(|call| call.number(self.arch));
-        number.into_iter().for_each(|number| self.free.note_where(number, piece.to_vec(), self.log));
+        let unnoted = self.allowed(name).filter(|(row, _)| !row.log);
+        unnoted.into_iter().for_each(|(_, number)| self.free.note_where(number, piece.to_vec(), self.log));
+    }
+
+    /// The rules of a call that is allowed, at least with some arguments, and its number.
+    fn allowed(&self, name: &str) -> Option<(Row, u32)> {
+        let call = Call::named(name.as_bytes())?;
+        let row = self.rules.row(call).filter(|row| row.allow != Grant::None)?;
+        Some((*row, call.number(self.arch)?))
     }
 
     /// Has requests for so much private memory noted, where they are allowed.
@@ -121,10 +125,8 @@ impl Table<'_> {
         let private = has(3, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         let conditions = [vec![at_least(1), has(2, libc::PROT_WRITE), private], vec![at_least(2)]];
         for (name, conditions) in notified::MEMORY.into_iter().zip(conditions) {
-            let call = Call::named(name.as_bytes());
-            let call = call.filter(|call| self.rules.row(*call).is_some_and(|row| row.allow != Grant::None));
-            let number = call.and_then(|call| call.number(self.arch));
-            number.into_iter().for_each(|number| self.free.note_first(number, &conditions, self.log));
+            let allowed = self.allowed(name);
+            allowed.into_iter().for_each(|(_, number)| self.free.note_first(number, &conditions, self.log));
         }
     }
 
