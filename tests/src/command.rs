@@ -262,7 +262,7 @@ impl Running {
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        panic!("{} never printed {text:?}", Shown(&self.shown));
+        panic!("{} never printed {text:?}, but: {}", Shown(&self.shown), self.so_far());
     }
 
     /// Waits until the command has printed `text` on stdout this many times.
