@@ -36,45 +36,19 @@ pub fn reap(
     (sender, pairs): (RawFd, Option<OwnedFd>),
     afterwards: &Afterwards,
 ) -> i32 {
-    let orders =
-        [looked_at(), terminate(), kill(), suspend(), resume(), acquainted(), protect_config(), make_pair()];
-    let watched = signal::Set::of(&[&[libc::SIGCHLD, orphaned()], &orders[..]].concat());
-    let prepared = process::die_with_parent(orphaned()).and_then(|()| process::become_subreaper());
-    let mut progress = Progress::default();
+    let watched = watched();
     let layout = steps.layout.clone();
     let scope = match &layout {
         Some(_) => SignalScope::of_first(),
         None => ending::scope(supervisor),
     };
-    let overseer = held.map_or(Supervisor::Number(supervisor), Supervisor::Held);
+    let supervisor = held.map_or(Supervisor::Number(supervisor), Supervisor::Held);
     let mut kept = vec![sender];
     kept.extend(held);
     kept.extend(pairs.as_ref().map(AsRawFd::as_raw_fd));
-    kept.extend(afterwards.presence.iter().flat_map(|presence| presence.descriptors()));
-    kept.extend(afterwards.home.files().iter().map(AsRawFd::as_raw_fd));
-    kept.extend(afterwards.duty.iter().flat_map(|duty| duty.descriptors()));
-    let (mut hooks, mut overlays) = (HookDirectories::default(), Overlays::default());
-    let entered = prepared.step(START).map_err(ViewError::from).and_then(|()| enter(steps, &mut progress));
-    let command = entered.and_then(|entered| {
-        kept.extend(entered.hooks.descriptors());
-        kept.extend(entered.terminals.into_iter().map(IntoRawFd::into_raw_fd));
-        (hooks, overlays) = (entered.hooks, entered.overlays);
-        prepare(steps)?;
-        Ok(start(steps, &mut progress)?)
-    });
-    let command = command.unwrap_or_else(|error| {
-        match error {
-            ViewError::Failed(failure) => progress.failure = Some(failure),
-            ViewError::Unsupported(missing, why) => progress.missing = Some((missing, why.to_string())),
-            ViewError::NoOverlays(why) => progress.no_overlays = Some(why.to_string()),
-        }
-        0
-    });
-    // From here on this process has its own descriptor table. Closing a descriptor here no longer closes it in the
-    // supervisor.
-    if let Err(failure) = process::unshare_descriptors().step("separate the supervisor from its helper") {
-        progress.failure = Some(failure);
-    }
+    kept.extend(afterwards.descriptors());
+    let mut progress = Progress::default();
+    let Begun { command, hooks, overlays } = begin(steps, &mut progress, &mut kept);
     let failed = !progress.ready || progress.failure.is_some();
     // The supervisor waits for this message, whatever it says.
     if write_progress(sender, command, &progress).is_err() || failed {
@@ -82,10 +56,10 @@ pub fn reap(
         if command != 0 {
             end_all(KILLING, scope.as_ref());
         }
-        if overseer.is_gone() {
+        if supervisor.is_gone() {
             // This also closes our copies of the supervisor's placeholder locks.
             descriptor::close_all_but(&mut kept);
-            tidy(&overseer, layout.as_deref(), afterwards);
+            tidy(&supervisor, layout.as_deref(), afterwards);
         }
         return 1;
     }
@@ -101,34 +75,60 @@ pub fn reap(
         return 1;
     };
     let (orphaned, order) = (false, Order::None);
-    let supervisor = overseer;
     let mut reaping = Reaping { watched, supervisor, orphaned, scope, protection, sender, pairs, order };
-    if afterwards.introduces {
-        reaping.wait_to_be_seen();
-    }
-    reaping.watch(command);
-    if afterwards.keep_background && reaping.order == Order::None && !reaping.is_orphaned() {
-        // The supervisor is a subreaper as well, and ends without touching them.
+    if !reaping.lasts(command, afterwards) {
         return 0;
     }
-    reaping.wait_for_the_rest(command);
-    end_all(KILLING, reaping.scope.as_ref());
-    if reaping.is_orphaned() {
-        tidy(&reaping.supervisor, layout.as_deref(), afterwards);
-    }
-    // Processes that could not be ended are left to the supervisor.
-    let all_gone = !process::has_children();
-    if all_gone {
-        // It need not wait until the namespaces are gone too.
-        let _ = descriptor::write_all(reaping.sender, &GONE);
-        // On one processor it would wait for what follows, although nothing of that matters to it.
-        std::thread::yield_now();
-        if parts {
-            // Where that fails, the supervisor waits a little longer.
-            let _ = namespace::part_with_mounts();
-        }
+    let all_gone = reaping.end(layout.as_deref(), afterwards);
+    if all_gone && parts {
+        // Where that fails, the supervisor waits a little longer.
+        let _ = namespace::part_with_mounts();
     }
     i32::from(!all_gone)
+}
+
+/// The signals that the reaper waits for.
+fn watched() -> signal::Set {
+    let orders =
+        [looked_at(), terminate(), kill(), suspend(), resume(), acquainted(), protect_config(), make_pair()];
+    signal::Set::of(&[&[libc::SIGCHLD, orphaned()], &orders[..]].concat())
+}
+
+/// A run that has begun.
+struct Begun {
+    /// 0 where there is none.
+    command: Pid,
+    hooks: HookDirectories,
+    overlays: Overlays,
+}
+
+/// Starts the command in the run's own view. What has to stay open as long as the view is used joins `kept`. What went
+/// wrong is in `progress`.
+fn begin(steps: &mut Steps, progress: &mut Progress, kept: &mut Vec<RawFd>) -> Begun {
+    let (mut hooks, mut overlays) = (HookDirectories::default(), Overlays::default());
+    let prepared = process::die_with_parent(orphaned()).and_then(|()| process::become_subreaper());
+    let entered = prepared.step(START).map_err(ViewError::from).and_then(|()| enter(steps, progress));
+    let command = entered.and_then(|entered| {
+        kept.extend(entered.hooks.descriptors());
+        kept.extend(entered.terminals.into_iter().map(IntoRawFd::into_raw_fd));
+        (hooks, overlays) = (entered.hooks, entered.overlays);
+        prepare(steps)?;
+        Ok(start(steps, progress)?)
+    });
+    let command = command.unwrap_or_else(|error| {
+        match error {
+            ViewError::Failed(failure) => progress.failure = Some(failure),
+            ViewError::Unsupported(missing, why) => progress.missing = Some((missing, why.to_string())),
+            ViewError::NoOverlays(why) => progress.no_overlays = Some(why.to_string()),
+        }
+        0
+    });
+    // From here on this process has its own descriptor table. Closing a descriptor here no longer closes it in the
+    // supervisor.
+    if let Err(failure) = process::unshare_descriptors().step("separate the supervisor from its helper") {
+        progress.failure = Some(failure);
+    }
+    Begun { command, hooks, overlays }
 }
 
 /// Does, in place of the supervisor, which has ended, what it would have done, and removes what it would have removed.
@@ -236,6 +236,38 @@ impl Reaping {
     /// Whether the tree is to end at once.
     fn is_over(&self) -> bool {
         self.order == Order::Kill || self.is_orphaned()
+    }
+
+    /// Watches the command until its end. Tells whether this process has more to do than to end: what goes on in the
+    /// background under --keep-background is left alone.
+    fn lasts(&mut self, command: Pid, afterwards: &Afterwards) -> bool {
+        if afterwards.introduces {
+            self.wait_to_be_seen();
+        }
+        self.watch(command);
+        if afterwards.keep_background && self.order == Order::None && !self.is_orphaned() {
+            // The supervisor is a subreaper as well, and ends without touching them.
+            return false;
+        }
+        self.wait_for_the_rest(command);
+        true
+    }
+
+    /// Ends what is left of the run. Tells whether all of it is gone: processes that could not be ended are left to the
+    /// supervisor.
+    fn end(&mut self, layout: Option<&Layout>, afterwards: &Afterwards) -> bool {
+        end_all(KILLING, self.scope.as_ref());
+        if self.is_orphaned() {
+            tidy(&self.supervisor, layout, afterwards);
+        }
+        let all_gone = !process::has_children();
+        if all_gone {
+            // It need not wait until the namespaces are gone too.
+            let _ = descriptor::write_all(self.sender, &GONE);
+            // On one processor it would wait for what follows, although nothing of that matters to it.
+            std::thread::yield_now();
+        }
+        all_gone
     }
 
     /// Waits until the supervisor knows the command's number.

@@ -302,7 +302,7 @@ impl Explainer {
                 "allows this only where the run has namespaces of its own"
             }
             Topic::Namespaces if self.attempts.has_path_rules() => {
-                "allows no namespaces, and no flag helps: the path rules let no user be mapped in one"
+                "allows no namespaces, and no flag helps: under path rules a user namespace cannot map users"
             }
             Topic::Namespaces => "allows no namespaces",
             Topic::Mounts => "mounts nothing",

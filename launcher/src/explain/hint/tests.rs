@@ -345,7 +345,7 @@ fn no_namespace_is_proposed_where_no_user_can_be_mapped() {
         ("minimal", "clone", NEWUSER | 17),
     ] {
         let reason = explainer(profile, Mode::None).call_reason(name, &data(name, &[flags]), &none());
-        assert!(reason.ends_with("the path rules let no user be mapped in one"), "{reason}");
+        assert!(reason.ends_with("under path rules a user namespace cannot map users"), "{reason}");
     }
 }
 
