@@ -5,6 +5,7 @@ use crate::host::Host;
 use crate::plan::executed::{Executed, check_program, of_command};
 use crate::plan::home::{PrivateHome, is_home_below};
 use crate::plan::listings::Listings;
+use crate::plan::namespaces::record::Workspaces;
 use crate::plan::namespaces::{Roots, TMP};
 use crate::plan::rules::{PathRights, PathRule};
 use crate::plan::{Inputs, deny_expansion, flag_warnings, settings_copy};
@@ -66,6 +67,8 @@ pub struct Paths {
     pub denied: Vec<PathBuf>,
     /// What flags allow by name.
     pub named: Vec<PathBuf>,
+    /// Symbolic links by which built-in rules name what is in the home.
+    pub links: Vec<PathBuf>,
 }
 
 /// The path rules of a run.
@@ -77,6 +80,8 @@ pub fn rules(inputs: &Inputs<'_>, given: Given<'_>, warnings: &mut Vec<String>) 
         Some(home) => home.adapt(inputs, variables, given.listings, &mut rules),
         None => rules = but_home(rules, inputs.host, given.masks, warnings)?,
     }
+    let mut links = Vec::new();
+    let mut rules = by_real_paths(rules, inputs, &given, (&mut links, warnings));
     let of_flags = of_flags(inputs, variables)?;
     rules.extend(of_flags.iter().map(|(_, rule)| rule.clone()));
     if let Some((home, program)) = given.home.zip(executed.program) {
@@ -113,7 +118,7 @@ pub fn rules(inputs: &Inputs<'_>, given: Given<'_>, warnings: &mut Vec<String>) 
     let mut named: Vec<PathBuf> = of_flags.into_iter().map(|(_, rule)| rule.path).collect();
     let sockets = inputs.request.unix.iter();
     named.extend(sockets.filter_map(|path| inputs.directory.join(path).canonicalize().ok()));
-    Ok(Paths { rules, denied, named })
+    Ok(Paths { rules, denied, named, links })
 }
 
 /// The rules of a profile. What it names inside the workspace may be a link of a command: it must not lead out.
@@ -139,6 +144,36 @@ fn of_profile(paths: &profile::Paths, variables: &Variables<'_>) -> Result<Vec<P
         }
     }
     Ok(rules)
+}
+
+/// The built-in rules about the home by real paths, which are not looked up again. Where commands of other runs write,
+/// one of them may have put the link there that leads out of it: that opens nothing.
+fn by_real_paths(
+    rules: Vec<PathRule>,
+    inputs: &Inputs<'_>,
+    given: &Given<'_>,
+    (links, warnings): (&mut Vec<PathBuf>, &mut Vec<String>),
+) -> Vec<PathRule> {
+    let Some(home) = given.variables.home else { return rules };
+    let others = Workspaces::of(inputs.host);
+    let mut by_real_path = |rule: PathRule| {
+        if !rule.built_in || !is_below(&rule.path, home) || given.listings.is_straight(&rule.path) {
+            return Some(rule);
+        }
+        let way = path::way(&rule.path);
+        if others.lead_out(&way.links, &way.real) {
+            warnings.push(format!(
+                "warning: '{}' is not opened: a link in a directory where commands of other runs write leads from \
+                 there to '{}'; if that is meant, name it with --ro or --rox",
+                shown(&rule.path),
+                shown(&way.real)
+            ));
+            return None;
+        }
+        links.extend(way.links);
+        Some(PathRule { path: way.real, follows: false, ..rule })
+    };
+    rules.into_iter().filter_map(&mut by_real_path).collect()
 }
 
 /// The rules without the user's home directory, where a built-in one is about a directory of the system that has it:

@@ -306,17 +306,23 @@ impl PrivateHome {
         &self,
         entries: &[PathEntry],
         variables: &Variables<'_>,
-        listings: &Listings,
+        (listings, host): (&Listings, &Host),
     ) -> Vec<Store> {
         let Some((layers, home)) = self.layers.as_ref().zip(variables.home) else { return Vec::new() };
         let mut mount_of_home = None;
+        let others = Workspaces::of(host);
         let mut store = |entry: &PathEntry| {
             let named = entry.expand_path(variables)?;
             let below = match listings.has_directory(&named) {
                 true => named.clone(),
                 false if listings.lack(&named) || !path::is_directory_or_link(&named) => return None,
                 // An earlier command may have put a link into the workspace, over which the user's own link leads.
-                false => files::inside(&named, variables).ok().filter(|below| path::is_directory(below))?,
+                false => {
+                    let below = files::inside(&named, variables).ok()?;
+                    let way = path::way(&named);
+                    let is_led = way.real != below || others.lead_out(&way.links, &below);
+                    Some(below).filter(|below| !is_led && path::is_directory(below))?
+                }
             };
             let part = named.strip_prefix(home).ok()?;
             let at = self.at.join(part);

@@ -30,6 +30,8 @@ pub struct Needs {
     pub group: Option<GroupLimits>,
     /// The file that says since when commands have run in the workspace. It is there before the first one starts.
     pub record: Option<PathBuf>,
+    /// Files that say of directories that commands write there. They are there before the first one starts.
+    pub marks: Vec<PathBuf>,
     /// A proxy on loopback.
     pub proxy: bool,
 }

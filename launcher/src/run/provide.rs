@@ -64,8 +64,13 @@ pub fn provide(
         provided.cache = cache(of, resources.scratch.as_ref(), host, &mut provided.warnings);
     }
     if let Some(record) = needs.record.filter(|record| !is_there(record)) {
-        // Where that fails, the end of the run says so.
-        let _ = begin(&record, host);
+        // When the first command began: whatever it makes is younger, even if nobody can look afterwards. Where that
+        // fails, the end of the run says so.
+        let _ = create(&record, &Record::text(host.began, &[], &[]));
+    }
+    for mark in needs.marks.iter().filter(|mark| !is_there(mark)) {
+        // Without it, a later run would trust links there.
+        create(mark, &[]).of("open").map_err(cannot("write down where commands write"))?;
     }
     if needs.proxy {
         let (sockets, at) = proxy::take()?;
@@ -97,12 +102,17 @@ pub fn refresh_copies(draft: &Draft<'_>, provided: &mut Provided) {
     }
 }
 
-/// Writes down when the first command began: whatever it makes is younger, even if nobody can look afterwards.
-fn begin(record: &Path, host: &Host) -> io::Result<()> {
+/// Makes a record, or a mark beside them.
+fn create(record: &Path, text: &[u8]) -> io::Result<()> {
     let _mask = process::without_umask();
     DirBuilder::new().recursive(true).mode(0o700).create(record.parent().unwrap_or(record))?;
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(record)?;
-    file::write_all(file.as_fd(), &Record::text(host.began, &[], &[])).map_err(|failed| failed.cause)
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(record);
+    match file {
+        Ok(file) => file::write_all(file.as_fd(), text).map_err(|failed| failed.cause),
+        // Another run was first.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// A directory in memory for a home that is not to last: all that is in it is made at the start and removed at the end

@@ -219,6 +219,65 @@ fn a_script_of_another_workspace_opens_nothing_outside_of_it() {
     });
 }
 
+/// The same in a directory that a flag has let a command write to.
+#[test]
+fn a_link_in_a_directory_that_was_opened_opens_nothing_outside_of_it() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        program(&world, "private/bin/deploy", "#!/bin/sh\n");
+        world.write_at_home("private/lib/key", "secret");
+        world.make_dir(&world.home.join("tools/bin"));
+        world.make_dir(&world.home.join("bin"));
+        symlink("../tools/bin/tool", world.home.join("bin/tool")).unwrap();
+        let tool = world.home.join("tools/bin/tool");
+        let path = format!("{}/bin:/usr/bin:/bin", world.home.display());
+        let key = world.home.join("private/lib/key");
+        let read = || world.sbx(["run", "--", "cat"]).arg(&key).env("PATH", &path).run();
+        // As long as no command could write there, the link is the user's.
+        symlink("../../private/bin/deploy", &tool).unwrap();
+        read().success().prints("secret");
+        fs::remove_file(&tool).unwrap();
+        let tools = world.home.join("tools");
+        let plant =
+            world.sbx(["run", "--rw"]).arg(&tools).args(["--", "ln", "-s", "../../private/bin/deploy"]);
+        plant.arg(&tool).run().success();
+        assert!(fs::exists(&tool).unwrap());
+        let out = read().failed();
+        assert!(!out.out().contains("secret"), "{out}");
+    });
+}
+
+/// A built-in rule names a place in the home from which a link of the user's leads to where commands write.
+#[test]
+fn another_run_leads_no_built_in_rule_out() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        world.write_at_home("dot/ignore", "*.o\n");
+        world.write_at_home("keys/id", "secret\n");
+        world.make_dir(&world.home.join(".config/git"));
+        let named = world.home.join(".config/git/ignore");
+        symlink("../../dot/ignore", &named).unwrap();
+        let levels = [&[][..], &["--namespaces", "none"]];
+        let read = |flags: &[&str]| world.sbx(["run"]).args(flags).args(["--", "cat"]).arg(&named).run();
+        for flags in levels {
+            read(flags).success().prints("*.o\n");
+        }
+        let plant = ["run", "--", "ln", "-sf", "../keys/id", "ignore"];
+        world.sbx(plant).cwd(world.home.join("dot")).run().success();
+        for flags in levels {
+            let out = read(flags).failed();
+            assert!(!out.out().contains("secret"), "{out}");
+            out.says("ignore' is not opened: a link in a directory where commands of other runs write leads from there to");
+        }
+        // The user's own link leads anywhere.
+        fs::remove_file(&named).unwrap();
+        symlink("../../keys/id", &named).unwrap();
+        for flags in levels {
+            read(flags).success().prints("secret\n");
+        }
+    });
+}
+
 /// Where something of the user's was once, there is nothing in a run that may not see it.
 #[test]
 fn what_an_earlier_run_had_is_not_there_empty() {

@@ -312,13 +312,16 @@ impl Draft<'_> {
             home,
             links: home
                 .map(|home| home::named_links(&self.inputs, self.workspace.as_deref(), &home.at))
-                .unwrap_or_default(),
+                .unwrap_or_default()
+                .into_iter()
+                .chain(paths.links.iter().cloned())
+                .collect(),
             copies: home
                 .filter(|_| !paths.denied.is_empty())
                 .map(|home| home.copies(&profile.home.copies, variables))
                 .unwrap_or_default(),
             stores: home
-                .map(|home| home.stores(&profile.home.stores, variables, listings))
+                .map(|home| home.stores(&profile.home.stores, variables, (listings, host)))
                 .unwrap_or_default(),
             directory,
             host,

@@ -23,6 +23,8 @@ use crate::plan::{
 };
 use crate::profile::{Given, SettingsCopy, Variable, Variables};
 use crate::sys::namespace::{Kinds, Own};
+use crate::sys::path::{self, canonical};
+use crate::sys::within::is_within;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -132,8 +134,25 @@ impl<'a> Draft<'a> {
             home,
             group: self.limits.of_group().filter(|_| !request.exec),
             record: self.recorded().and_then(|workspace| record::file_of(workspace, self.inputs.host)),
+            marks: self.marks(),
             proxy: self.network.proxy().is_some(),
         }
+    }
+
+    /// The marks of the directories outside the workspace that flags and rules of the user's own let the command write
+    /// to: it can leave links there, as in a workspace.
+    fn marks(&self) -> Vec<PathBuf> {
+        let Inputs { request, profile, directory, .. } = &self.inputs;
+        let (workspace, home) = (self.workspace.as_deref(), self.inputs.host.home());
+        let variables = Variables { workspace, home, ..Variables::default() };
+        let named = request.rw.iter().chain(&request.rwx).map(|word| directory.join(word));
+        let entries = profile.paths.write.iter().filter(|entry| !entry.origin.built_in);
+        let all = named.chain(entries.filter_map(|entry| entry.expand_path(&variables)));
+        let is_elsewhere = |path: &PathBuf| {
+            path::is_directory(path) && !workspace.is_some_and(|workspace| is_within(path, workspace))
+        };
+        let all = all.map(|path| canonical(&path)).filter(is_elsewhere);
+        all.filter_map(|path| record::mark_of(&path, self.inputs.host)).collect()
     }
 
     /// The host that it is for.

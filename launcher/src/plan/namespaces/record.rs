@@ -65,6 +65,16 @@ pub fn file_of(workspace: &Path, host: &Host) -> Option<PathBuf> {
     Some(all.join(digest::short(workspace.as_os_str().as_bytes())))
 }
 
+/// The file that says that commands have been able to write in a directory that is nobody's workspace. Like a record it
+/// is about what their links lead to; it lists nothing.
+pub fn mark_of(directory: &Path, host: &Host) -> Option<PathBuf> {
+    file_of(directory, host).map(|record| marked(&record))
+}
+
+fn marked(record: &Path) -> PathBuf {
+    record.with_extension("opened")
+}
+
 impl Record {
     /// That of a workspace.
     pub fn of(workspace: &Path, host: &Host) -> io::Result<Record> {
@@ -133,8 +143,8 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, SystemTime)> {
     Ok((text, file.metadata()?.modified()?))
 }
 
-/// The workspaces of all runs, by their records: of each only a digest is there, so they can be asked for and not
-/// listed.
+/// The workspaces of all runs, by their records, and the directories that rules let them write to, by their marks: of
+/// each only a digest is there, so they can be asked for and not listed.
 pub struct Workspaces<'h> {
     host: &'h Host,
     /// Where they are. Most starts meet no link, and need not know.
@@ -162,7 +172,10 @@ impl Workspaces<'_> {
         if let Some(known) = self.known.borrow().get(directory) {
             return known.clone();
         }
-        let is_one = |above: &&Path| is_there(&records.join(digest::short(above.as_os_str().as_bytes())));
+        let is_one = |above: &&Path| {
+            let record = records.join(digest::short(above.as_os_str().as_bytes()));
+            is_there(&record) || is_there(&marked(&record))
+        };
         let found = directory.ancestors().find(is_one).map(Path::to_path_buf);
         self.known.borrow_mut().insert(directory.to_path_buf(), found.clone());
         found
