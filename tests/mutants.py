@@ -628,6 +628,8 @@ MUTANTS = [
      ["home_programs::another_run_leads"]),
     ("opened-is-marked", "launcher/src/plan/draft/mod.rs", "let named = request.rw.iter().chain(&request.rwx)", "let named = request.rw.iter().take(0).chain(&request.rwx)",
      ["home_programs::a_link_in_a_directory"]),
+    ("transactions-astray", "launcher/src/run/aftermath/state.rs", "odd: mercurial::astray(own, new)", "odd: Vec::new()",
+     ["states::hg_takes_nothing_back"]),
     ("homes-of-others", "launcher/src/plan/draft/completion.rs",
      "record::directory(host).as_deref().and_then(Path::parent)", "record::directory(host).as_deref()",
      ["private_home::"]),

@@ -133,7 +133,7 @@ pub fn finding(finding: &Finding) -> String {
         FindingKind::RepositoryMade => "the command made this repository",
         FindingKind::RepositoryChanged => "the command may have changed this repository",
         FindingKind::IndexChanged => "the command wrote this index, which would lead git elsewhere",
-        FindingKind::StateChanged => "the command wrote what git goes on with here, as git never does",
+        FindingKind::StateChanged => "the command wrote what git or hg goes on with here, as they never do",
         FindingKind::FileReplaced => "something outside replaced this protected file",
         FindingKind::FileMade => "something made this protected file",
         FindingKind::Unknown => "something of a kind that this sbx does not know",

@@ -1,4 +1,50 @@
-//! The settings of a repository of Mercurial.
+//! The settings of a repository of Mercurial, and what hg goes on with after a stop.
+
+use super::new::New;
+use super::state::leads_away;
+use crate::sys::beneath::Directory;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+/// What `hg recover` and `hg rollback` take back: files that they cut, remove, or put a copy in the place of.
+const TRANSACTIONS: [&str; 4] = ["journal", "journal.backupfiles", "undo", "undo.backupfiles"];
+/// Where they are, and most of what they name. A repository of an old kind has them at its top.
+const PLACES: [&str; 2] = ["store", ""];
+/// Larger ones are not gone through.
+const LONGEST: u64 = 1 << 20;
+const MOST_PATHS: usize = 4096;
+
+/// Transactions that lead out of their repository, by paths from there. hg does not look.
+pub fn astray(own: &Directory, new: New) -> Vec<PathBuf> {
+    let mut astray = Vec::new();
+    for place in PLACES.map(Path::new) {
+        let new = if place.as_os_str().is_empty() { new } else { new.within(own, place.as_os_str()) };
+        let Ok(held) = own.below(place) else { continue };
+        let leads_out = |name: &&str| {
+            let paths = match held.read(name.as_ref(), LONGEST) {
+                Ok(None) => return false,
+                Ok(Some(text)) => text,
+                // A large one of the user's own is as good as it was.
+                Err(_) => return new.is(&held, name.as_ref()),
+            };
+            let paths = || paths.split(|byte| matches!(byte, 0 | b'\n')).filter(|path| !path.is_empty());
+            let are_many = paths().nth(MOST_PATHS).is_some();
+            are_many && new.is(&held, name.as_ref())
+                || paths()
+                    .take(MOST_PATHS)
+                    .any(|path| is_outside(&[own, &held], Path::new(OsStr::from_bytes(path))))
+        };
+        astray.extend(TRANSACTIONS.into_iter().filter(leads_out).map(|name| place.join(name)));
+    }
+    astray
+}
+
+/// Whether a path leads out of one of these directories: hg takes it from one or the other.
+fn is_outside(from: &[&Directory], path: &Path) -> bool {
+    let is_plain = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    !is_plain || from.iter().any(|directory| leads_away(directory, path))
+}
 
 /// Whether hg only reads from it where repositories on other machines are: on this one, it loads their extensions.
 pub fn is_plain_hgrc(text: &[u8]) -> bool {

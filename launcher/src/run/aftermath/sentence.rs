@@ -58,7 +58,7 @@ pub fn line(finding: &Finding) -> String {
                 false => format!("put aside there as {aside}"),
             };
             format!(
-                "the command left in '{path}' what git and prompts outside are not to go by ({names}): {now}"
+                "the command left in '{path}' what git, hg and prompts outside are not to go by ({names}): {now}"
             )
         }
         FindingKind::FileReplaced => {

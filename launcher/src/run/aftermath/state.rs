@@ -1,9 +1,10 @@
-//! What git goes on with after a stop: the files of a merge, a rebase, a cherry-pick. Commands may write them, for git
-//! in the sandbox stops too. git and the prompts of shells believe what stands there: git copies the files that
+//! What git goes on with after a stop: the files of a merge, a rebase, a cherry-pick; and hg's transactions. Commands
+//! may write them, for git in the sandbox stops too. git and the prompts of shells believe what stands there: git copies the files that
 //! `MERGE_RR` names, prompts hand numbers to the shell and names of objects to `git log`, and a link has git read or
 //! write another file. So each file has to have the form that git gives it, whatever it says.
 
 use super::index::is_odd;
+use super::mercurial;
 use super::new::New;
 use super::repository::{MOST_NAMED, linked};
 use super::{Aftermath, Look, Opened};
@@ -109,7 +110,7 @@ impl Look {
 /// What git never writes of the states of a repository and its linked worktrees, by paths from there. Links count that
 /// are new.
 fn find(own: &Directory, path: &Path, new: New, shows: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
-    let mut scan = Scan { shows, odd: Vec::new() };
+    let mut scan = Scan { shows, odd: mercurial::astray(own, new) };
     scan.look_into(own, new, Path::new(""), path);
     for (place, worktree, new) in linked(own, new) {
         scan.look_into(&worktree, new, &place, &path.join(&place));
@@ -261,7 +262,7 @@ fn paths(text: &[u8]) -> Option<Vec<&[u8]>> {
 }
 
 /// Whether a link is on the way to a path, or in its place.
-fn leads_away(tree: &Directory, path: &Path) -> bool {
+pub fn leads_away(tree: &Directory, path: &Path) -> bool {
     match tree.place(path.parent().unwrap_or(Path::new(""))) {
         Ok(above) => path.file_name().is_some_and(|name| is_link(&above, name)),
         Err(failed) => failed.errno() != libc::ENOENT,

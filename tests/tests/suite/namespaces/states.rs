@@ -3,7 +3,7 @@
 
 use super::git::{in_repositories, plain};
 use super::shell;
-use sbx_tests::World;
+use sbx_tests::{World, need};
 use std::fs;
 use std::path::Path;
 
@@ -250,5 +250,40 @@ fn what_git_leaves_is_gone_on_with() {
             assert_eq!(left, "", "{stops}");
             plain(world, "find . -mindepth 1 -delete; cp -r ~/kept/. .");
         }
+    });
+}
+
+/// `hg recover` removes, cuts and replaces whatever files a transaction names.
+#[test]
+fn hg_takes_nothing_back_outside_of_a_repository() {
+    need!("hg");
+    in_repositories(|world| {
+        let victim = world.outside.join("victim");
+        let file = victim.display();
+        plain(world, "hg init r; cd r; echo a > a; hg add -q a; hg commit -q -u me -m a");
+        let begun =
+            ": > store/journal; for f in dirstate branch desc bookmarks; do cp undo.$f journal.$f; done";
+        let away = format!("ln -s {} store/away", world.outside.display());
+        let restores = |name: &str| format!(r"printf '2\nplain\0{name}\0\0000\n'");
+        let recovers = format!("echo orig > {file}; cd r; hg recover -q || hg rollback -q || true");
+        for (script, aside) in [
+            (format!("{begun}; {} > store/journal.backupfiles", restores(&file.to_string())), "journal"),
+            (
+                format!("{begun}; {away}; {} > store/journal.backupfiles", restores("store/away/victim")),
+                "journal",
+            ),
+            (format!("{} > store/undo.backupfiles", restores(&file.to_string())), "undo"),
+        ] {
+            plain(world, "rm -rf ~/kept; cp -r . ~/kept");
+            let is_gone = |_: &Path| !victim.exists();
+            let said = is_only_without(world, &format!("(cd r/.hg; {script})"), &recovers, is_gone);
+            assert!(said.contains(&format!("(store/{aside}.backupfiles)")), "{script}: {said}");
+            plain(world, "find . -mindepth 1 -delete; cp -r ~/kept/. .");
+        }
+        // What hg itself leaves stays: it takes that back.
+        let out = shell(world, &[], "cd r; echo b > a; HGPLAIN=1 hg commit -q -u me -m b").run().success();
+        assert_eq!(out.err(), "");
+        plain(world, "cd r; hg rollback -q");
+        assert_eq!(plain(world, "cd r; hg log --template '{desc}'; find . -name '*.sbx-aside*'"), "a");
     });
 }
