@@ -8,6 +8,7 @@ use crate::explain::hint::shell_word;
 use crate::host::Host;
 use crate::profile::{self as profiles, Given, Name, Origin, Profile, Search, Source, Variables};
 use crate::program;
+use crate::report::json::document;
 use crate::request::Request;
 use crate::text::{escape, shown, tame};
 use crate::{run, selftest};
@@ -338,7 +339,7 @@ fn list(host: &Host, json: bool) -> Result<i32, Refusal> {
             }),
             Err(error) => json!({ "name": name, "error": error.to_string() }),
         };
-        let _ = writeln!(text, "{:#}", agents.iter().map(entry).collect::<Value>());
+        text.push_str(&document(&agents.iter().map(entry).collect::<Value>()));
     } else {
         let width = agents.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
         for (name, profile) in &agents {

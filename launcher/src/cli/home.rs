@@ -8,6 +8,7 @@ use crate::host::Host;
 use crate::plan::files::tidy;
 use crate::plan::state;
 use crate::plan::workspace;
+use crate::report::json::document;
 use crate::sys::{path, plain};
 use crate::text::{escape, shown};
 use serde_json::{Value, json};
@@ -65,7 +66,7 @@ impl Found<'_> {
         let rows: Vec<(&Home, Size)> = self.all.iter().zip(sizes.collect::<Vec<_>>()).collect();
         if json {
             let entries: Vec<Value> = rows.iter().map(|(home, size)| with_size(facts(home), *size)).collect();
-            return print(format!("{:#}\n", Value::from(entries)).as_bytes()).map(|()| 0);
+            return print(document(&Value::from(entries)).as_bytes()).map(|()| 0);
         }
         let mut table = vec![["unused for", "size", "profile", "workspace"].map(String::from)];
         table.extend(rows.iter().map(|(home, size)| {
@@ -120,7 +121,7 @@ impl Found<'_> {
             }
         }
         if json {
-            text = format!("{:#}\n", Value::from(entries));
+            text = document(&Value::from(entries));
         }
         print(text.as_bytes()).map(|()| 0)
     }
@@ -170,7 +171,7 @@ impl Found<'_> {
             homes.clear_rests();
         }
         if json {
-            print(format!("{:#}\n", Value::from(entries)).as_bytes())?;
+            print(document(&Value::from(entries)).as_bytes())?;
         }
         Ok(status)
     }

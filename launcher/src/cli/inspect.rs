@@ -6,6 +6,7 @@ use crate::error::Refusal;
 use crate::host::Host;
 use crate::plan::static_programs::{self, Treatment};
 use crate::program;
+use crate::report::json::document;
 use crate::text::escape;
 use std::fmt::Write;
 use std::os::unix::ffi::OsStrExt;
@@ -23,7 +24,7 @@ pub fn run(flags: &Inspect) -> Result<i32, Refusal> {
     if flags.json {
         let (word, explanation) = (treatment.word(), treatment.explain());
         let value = serde_json::json!({ "program": program, "treatment": word, "explanation": explanation });
-        print(format!("{value:#}\n").as_bytes())?;
+        print(document(&value).as_bytes())?;
         return Ok(0);
     }
     let mut text = String::new();

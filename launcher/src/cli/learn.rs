@@ -6,6 +6,7 @@ use crate::cli::{print, why};
 use crate::error::Refusal;
 use crate::host::Host;
 use crate::learn::{self, Asked, GivenFlag};
+use crate::report::json::document;
 use crate::request::Request;
 use clap::builder::ValueParser;
 use clap::{Arg, ArgMatches, Args, FromArgMatches};
@@ -189,7 +190,7 @@ pub fn run(flags: &Learn) -> Result<i32, Refusal> {
         false => learn::from_reports(&asked, &host, &plan, &flags.from)?,
     };
     if flags.json {
-        print(format!("{:#}\n", learned.json).as_bytes())?;
+        print(document(&learned.json).as_bytes())?;
     }
     Ok(learned.status)
 }

@@ -5,6 +5,7 @@ use crate::cli::print;
 use crate::error::Refusal;
 use crate::pool::{self, Started};
 use crate::profile::units;
+use crate::report::json::document;
 use crate::request::Request;
 use crate::run;
 use crate::selftest;
@@ -126,7 +127,7 @@ fn list(json: bool) -> Result<(), Refusal> {
                 json!({"pid": pool.pid, "directory": directory(pool), "words": pool.words, "runs": pool.runs})
             })
             .collect();
-        return print(format!("{:#}\n", Value::from(entries)).as_bytes());
+        return print(document(&Value::from(entries)).as_bytes());
     }
     let lines = pools.iter().map(|pool| {
         let words: Vec<String> = pool.words.iter().map(|word| escape(word.as_bytes(), 100)).collect();

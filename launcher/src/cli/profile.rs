@@ -14,6 +14,7 @@ use crate::plan::environment::is_never_passed;
 use crate::plan::{Plan, network, validation};
 use crate::profile::foreign::languages::Language;
 use crate::profile::{self, NetworkMode, Profile};
+use crate::report::json::document;
 use crate::request::Request;
 use crate::sys::privilege;
 use crate::text::{escape, tame};
@@ -182,7 +183,7 @@ fn review_one(name: &OsStr, style: Style) -> Result<i32, Refusal> {
     let unconfined = validation::unconfined_on_purpose(&Request::default(), &whole).err();
     review.notes.extend(unconfined.map(|refusal| refusal.to_string()));
     let text = match style {
-        Style::Json => format!("{:#}\n", review::json(&review)),
+        Style::Json => document(&review::json(&review)),
         Style::Whole => review::human(&review, true),
         Style::Short => review::human(&review, false),
     };
@@ -244,7 +245,7 @@ fn diff(one: &OsStr, other: &OsStr, style: Style) -> Result<i32, Refusal> {
         let list = |effects: &[Effect]| effects.iter().map(review::effect).collect::<Vec<_>>();
         let value =
             serde_json::json!({ "same": !differ, "only_first": list(one), "only_second": list(other) });
-        let _ = writeln!(text, "{value:#}");
+        text.push_str(&document(&value));
     } else {
         for (name, effects) in sides.iter().filter(|(_, effects)| !effects.is_empty()) {
             let _ = writeln!(text, "only '{}' gives:", escape(name.as_bytes(), 400));
@@ -305,7 +306,7 @@ pub fn without_effect(profile: &Profile) -> Vec<(Option<usize>, String)> {
 /// Prints a profile with its parents merged.
 pub fn show(name: &OsStr, json: bool) -> Result<i32, Refusal> {
     let profile = load(name)?;
-    let text = if json { format!("{:#}\n", profile::show(&profile)) } else { profile::human(&profile) };
+    let text = if json { document(&profile::show(&profile)) } else { profile::human(&profile) };
     print(text.as_bytes()).map(|()| 0)
 }
 
@@ -328,7 +329,7 @@ fn list(json: bool) -> Result<i32, Refusal> {
                 serde_json::json!({ "name": p.name, "source": source, "description": description, "error": error })
             })
             .collect();
-        let _ = writeln!(text, "{:#}", serde_json::Value::from(entries));
+        text.push_str(&document(&serde_json::Value::from(entries)));
     } else {
         let names: Vec<String> = profiles.iter().map(|p| escape(p.name.as_bytes(), 40)).collect();
         let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);

@@ -5,7 +5,7 @@
 //! this module runs.
 
 mod facts;
-mod json;
+pub mod json;
 mod layers;
 mod place;
 mod policy_hash;

@@ -1,14 +1,16 @@
 //! Reading reports back: one in a file, or the lines of an audit log.
 
 use crate::error::EndsRun;
+use crate::sys::path::canonical;
 use crate::sys::plain;
 use crate::text::shown;
 use sbx_client::report::{Report, VERSION};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::fmt;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 /// The most that is read, in bytes. A longer audit log has to be cut (`tail -n 100`).
@@ -94,10 +96,20 @@ fn is_one_document(text: &[u8]) -> bool {
     serde_json::from_slice::<IgnoredAny>(text).map_or_else(|wrong| wrong.is_eof(), |_| true)
 }
 
+/// Where a report is kept, a command may have put a FIFO, to which nobody writes. One that was opened already (`<(...)`)
+/// is meant.
+fn open(path: &Path) -> io::Result<File> {
+    let is_fifo = fs::symlink_metadata(canonical(path)).is_ok_and(|meta| meta.file_type().is_fifo());
+    if is_fifo {
+        return Err(io::Error::other("it is a FIFO"));
+    }
+    File::open(path)
+}
+
 fn bytes(source: Source<'_>) -> Result<Vec<u8>, ReadError> {
     let mut text = Vec::new();
     let all = match source {
-        Source::File(path) => File::open(path).and_then(|file| file.take(MOST + 1).read_to_end(&mut text)),
+        Source::File(path) => open(path).and_then(|file| file.take(MOST + 1).read_to_end(&mut text)),
         Source::Stdin => io::stdin().lock().take(MOST + 1).read_to_end(&mut text),
     };
     match all {

@@ -1,5 +1,6 @@
 //! The results for people and for programs.
 
+use crate::report::json::document;
 use crate::selftest::rows::Row;
 use crate::selftest::{Report, Subject, VERSION, Verdict};
 use crate::text::{escape, paint};
@@ -47,7 +48,7 @@ pub fn json(reports: &[Report]) -> String {
     let (profiles, hosts) = (about(Subject::Profile), about(Subject::Hosts));
     let sbx = env!("CARGO_PKG_VERSION");
     let value = json!({ "version": VERSION, "sbx": sbx, "profiles": profiles, "hosts": hosts });
-    format!("{value:#}\n")
+    document(&value)
 }
 
 /// A table for each profile, with its counts.

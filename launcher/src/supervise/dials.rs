@@ -79,16 +79,20 @@ impl Dials {
         self.state().left.remove(ends)
     }
 
-    /// What came of the connection with these ends: 0, or an error number.
-    pub fn tell(&self, ends: Ends, errno: i32) {
+    /// What came of the connection with these ends: 0, or an error number. Returns whether a call waits for that.
+    pub fn tell(&self, ends: Ends, errno: i32) -> bool {
         let mut state = self.state();
         match state.waiting.remove(&ends) {
             Some(held) => held.answer(errno),
             None if state.left.contains(&ends) || state.under_way > 0 && state.told.len() < MOST => {
                 state.told.insert(ends, errno);
             }
-            None => state.is_short |= state.under_way > 0,
+            None => {
+                state.is_short |= state.under_way > 0;
+                return false;
+            }
         }
+        true
     }
 
     /// Nothing more is told, or something was missed: whoever waits goes on with the socket as it is.

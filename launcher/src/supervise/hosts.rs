@@ -220,15 +220,15 @@ impl Hosts {
                 self.tell(judge, &asker, Fate::Blocked, "dns", format!("{kind} {shown}"), reason);
             }
             Event::Opened { host, port, ends, address } => {
-                ends.into_iter().for_each(|ends| self.dials.tell(ends, 0));
+                ends.map(|ends| self.dials.tell(ends, 0));
                 let caller = self.counted(&host, port, |used| used.connections += 1).caller(&host, port);
                 self.list(judge, &caller, &host, address);
             }
             Event::Failed { host, port, errno, ends } => {
-                ends.into_iter().for_each(|ends| self.dials.tell(ends, as_of_connect(errno)));
+                let is_told = ends.is_none_or(|ends| self.dials.tell(ends, as_of_connect(errno)));
                 match errno {
                     libc::EACCES => self.hear_not_let_out(&host, port, judge),
-                    errno => self.hear_failed(&host, port, errno, judge),
+                    errno => self.hear_failed(&host, port, (errno, is_told), judge),
                 }
             }
             Event::Mismatch { host, port, said, protocol } => {
@@ -290,15 +290,28 @@ impl Hosts {
         self.tell(judge, &caller, Fate::Blocked, "connection", format!("{}:{port}", bracketed(host)), reason);
     }
 
-    /// A connection failed as it would outside. No error of connect(2) says so of a name without an address.
-    fn hear_failed(&self, host: &str, port: u16, errno: i32, judge: &Judge) {
+    /// A connection failed as it would outside. No error of connect(2) says so of a name without an address, and who has
+    /// not waited for one only sees the connection reset.
+    fn hear_failed(&self, host: &str, port: u16, (errno, is_told): (i32, bool), judge: &Judge) {
         let mut is_first = false;
         self.counted(host, port, |used| {
             used.failed += 1;
             is_first = used.failed == 1;
         });
-        if let Some(cause) = why_not_looked_up(errno).filter(|_| is_first) {
-            judge.violations.line(&format!("cannot look up '{}': {cause}", shown(Path::new(host))));
+        let line = match why_not_looked_up(errno) {
+            Some(cause) => format!("cannot look up '{}': {cause}", shown(Path::new(host))),
+            None if is_told || errno == libc::ECONNABORTED => return,
+            None => {
+                let (host, cause) =
+                    (bracketed(host), crate::sys::plain(&std::io::Error::from_raw_os_error(errno)));
+                format!(
+                    "the connection to {}:{port} failed outside, and was reset: {cause}",
+                    shown(Path::new(&host))
+                )
+            }
+        };
+        if is_first {
+            judge.violations.line(&line);
         }
     }
 

@@ -171,6 +171,7 @@ fn a_process_outside_is_said_to_be_outside() {
         // Nobody has that number, outside either.
         none(&lines(world, &[], "kill -0 4194303"));
         none(&lines(world, &[], "sleep 0 & wait; kill -0 $!"));
+        none(&lines(world, &[], "sleep 0 & p=$!; wait; cat /proc/$p/status"));
         outside.kill();
     });
 }

@@ -399,5 +399,10 @@ fn a_daemon_that_is_ended_is_named() {
         let out = run("setsid sleep 60 & sleep 0.2");
         out.says("ended 'sleep', which the command had left in the background");
         run("sleep 60 & sleep 0.2").silent();
+        let out = run("nohup sleep 60 >/dev/null 2>&1 </dev/null & sleep 0.2");
+        out.says("ended 'sleep', which the command had left in the background");
+        // Where nobody minds the hangup, that says nothing.
+        let script = "trap '' HUP; exec \"$0\" run -- sh -c 'sleep 60 & sleep 0.2'";
+        world.bare(["sh", "-c", script]).arg(stage::sbx()).run().success().silent();
     });
 }

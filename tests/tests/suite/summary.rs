@@ -201,6 +201,8 @@ fn what_is_no_report_is_one_sentence() {
         }
         world.sbx(["report", "show", "nowhere"]).run().refused(125, &["'nowhere'", "no such file"]);
         world.sbx(["report", "show", "."]).run().refused(125, &["'.'", "is a directory"]);
+        world.bare(["mkfifo", "pipe"]).run().success();
+        world.sbx(["report", "show", "pipe"]).run().refused(125, &["'pipe'", "it is a FIFO"]);
         world.sbx(["report", "show"]).run().refused(125, &["FILE"]);
     });
 }

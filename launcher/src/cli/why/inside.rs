@@ -5,6 +5,7 @@ use crate::cli::print;
 use crate::cli::why::{as_json, as_text, status};
 use crate::error::Refusal;
 use crate::explain::query::{Answer, Question, Verdict, Wanted};
+use crate::report::json::document;
 use crate::sys::access::{self, Permission};
 use crate::sys::status::Status;
 use crate::sys::{plain, seccomp};
@@ -31,7 +32,7 @@ pub fn describe(json: bool) -> Result<i32, Refusal> {
             "no_new_privs": no_new_privs,
             "path_rules": paths,
         });
-        print(format!("{value:#}\n").as_bytes())?;
+        print(document(&value).as_bytes())?;
     } else {
         let word = |known: Option<bool>| known.map_or("cannot be told", |yes| if yes { "yes" } else { "no" });
         let mode = match mode {

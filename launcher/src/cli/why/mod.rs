@@ -11,6 +11,7 @@ use crate::hosts::{DEFAULT_PORT, HostName};
 use crate::plan::namespaces::Unavailable;
 use crate::plan::{Draft, Inputs, Plan, Provided};
 use crate::profile::Profile;
+use crate::report::json::document;
 use crate::request::Request;
 use crate::selftest::status::{own_network, own_view};
 use crate::sys::seccomp;
@@ -234,7 +235,7 @@ fn as_json(answer: &Answer, profile: Option<&str>) -> String {
         "flags": flags,
         "notes": notes,
     });
-    format!("{value:#}\n")
+    document(&value)
 }
 
 #[cfg(test)]

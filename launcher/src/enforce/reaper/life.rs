@@ -18,7 +18,7 @@ use crate::enforce::replaced::Overlays;
 use crate::enforce::scratch;
 use crate::plan::namespaces::Layout;
 use crate::sys::process::{self, Change, Pid, SignalScope};
-use crate::sys::status::stat_field;
+use crate::sys::status::{Status, stat_field};
 use crate::sys::{descriptor, namespace, signal, socket};
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
@@ -373,13 +373,17 @@ impl Reaping {
     }
 }
 
-/// Whether a process has left the session of the command, as daemons do (setsid(2)). That one is the reaper's, or the
-/// command's own.
+/// Whether a process was to stay: it has left the session of the command, as daemons do (setsid(2)), or ignores the
+/// hangup signal, as nohup(1) has it. The command's session is the reaper's, or its own.
 fn is_daemon(process: Pid, command: Pid) -> bool {
     const SESSION: usize = 6;
+    const HANGUP: u64 = 1 << (libc::SIGHUP - 1);
     let session = |process: Pid| {
         let stat = process::about(process, "stat").ok()?;
         stat_field(&stat, SESSION)?.parse::<Pid>().ok()
     };
-    session(process).is_some_and(|own| own != command && session(process::id()) != Some(own))
+    let ignores = |process: Pid| Status::of(process).is_ok_and(|status| status.set("SigIgn") & HANGUP != 0);
+    let own = process::id();
+    session(process).is_some_and(|other| other != command && session(own) != Some(other))
+        || ignores(process) && !ignores(own)
 }

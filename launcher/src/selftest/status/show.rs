@@ -1,6 +1,7 @@
 //! The status for people and for programs.
 
 use crate::profile::Level;
+use crate::report::json::document;
 use crate::selftest::status::{Layer, State, Status, VERSION};
 use crate::text::{escape, paint};
 use serde_json::{Map, Value, json};
@@ -32,7 +33,7 @@ pub fn json(status: &Status) -> String {
         "layers": layers,
         "raise": status.raise,
     });
-    format!("{value:#}\n")
+    document(&value)
 }
 
 fn of_layer(layer: &Layer) -> Value {

@@ -53,6 +53,14 @@ pub struct RefusedPaths {
     pub outside: CapabilitySet,
 }
 
+/// A process that a caller names, and that is not there for it.
+enum Named {
+    /// It is outside.
+    Outside(Pid),
+    /// It was one of the run's: below the caller's own number, all were.
+    Ended,
+}
+
 impl RefusedPaths {
     /// What the rules refuse of a call that is about to be made, or has failed.
     pub fn find(&self, waiting: &Waiting<'_>, has_failed: bool) -> Option<Findings> {
@@ -68,14 +76,16 @@ impl RefusedPaths {
         };
         let mut beyond = self.domain.refused(name, notification, &told.decoded);
         let mut path = path;
-        if has_failed && let Some(outside) = self.process_outside(&told) {
-            (path, beyond) = (None, Some(Beyond::Process(outside)));
+        match self.process_named(&told).filter(|_| has_failed) {
+            Some(Named::Outside(process)) => (path, beyond) = (None, Some(Beyond::Process(process))),
+            Some(Named::Ended) => return None,
+            None => {}
         }
         (path.is_some() || beyond.is_some()).then(|| Findings::new(path, beyond, told))
     }
 
     /// The process that a caller has not found, by a file of it or by its number: its own /proc has no such number.
-    fn process_outside(&self, told: &Told) -> Option<Pid> {
+    fn process_named(&self, told: &Told) -> Option<Named> {
         self.layout.as_ref()?;
         let named = told.decoded.process;
         let of_path = || {
@@ -85,14 +95,20 @@ impl RefusedPaths {
         let process: Pid = named.or_else(of_path).filter(|process| *process > 0)?;
         let number = process.to_string();
         let inside = Path::new("/proc").join(told.caller.process.to_string()).join("root/proc").join(&number);
+        if inside.exists() || !Path::new("/proc").join(&number).exists() {
+            return None;
+        }
+        // Numbers are given in turn.
+        if process::number_inside(told.caller.process).is_some_and(|own| process < own) {
+            return Some(Named::Ended);
+        }
         // A number that nobody wrote down may be that of a child that has ended.
         let is_meant = process::about(told.caller.process, "cmdline").ok()?.contains(&number);
-        let is_outside = !inside.exists() && Path::new("/proc").join(&number).exists();
         // Outside the user could do no more with it.
         let is_closed = || {
             named.is_some() && !process::can_signal(process) && !self.outside.contains(CapabilitySet::KILL)
         };
-        (is_outside && is_meant && !is_closed()).then_some(process)
+        (is_meant && !is_closed()).then_some(Named::Outside(process))
     }
 
     /// The TCP port that is going to be refused.

@@ -263,6 +263,12 @@ fn the_next_address_is_tried() {
         let out = internet.run(&curl("closed.example")).failed();
         // Before curl has looked at the connection, or after.
         assert!(matches!(out.code, Some(7 | 55 | 56)), "{out}");
+        out.says("the connection to closed.example:80 failed outside, and was reset: connection refused");
         internet.saw_nothing_of("connection");
+        // Who waits is told by the call.
+        let connect = "import socket; socket.create_connection(('closed.example', 80))";
+        let out =
+            internet.run(&format!("$SBX --connect closed.example:80 -- python3 -c \"{connect}\"")).failed();
+        assert!(out.err().contains("Connection refused") && out.sbx_lines().is_empty(), "{out}");
     });
 }
