@@ -101,6 +101,13 @@ pub fn refresh(all: All<'_>, private_home: &Path, stamps: &Path) -> Vec<String> 
     warnings
 }
 
+/// Whether a file of a home is a copy that the settings of another one ask for.
+pub fn is_named(stamps: &Path, below: &Path) -> bool {
+    let text = file::read(stamps).unwrap_or_default();
+    let mut named = text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(NAMED.as_bytes()));
+    named.any(|named| named == below.as_os_str().as_encoded_bytes())
+}
+
 /// Copies under way.
 struct Refreshing<'a> {
     all: &'a All<'a>,

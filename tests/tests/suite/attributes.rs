@@ -312,3 +312,36 @@ fn files_open_for_reading_are_not_changed() {
         }
     });
 }
+
+/// What is read of an access list names nobody, where its users have no number in the run's user namespace.
+#[test]
+fn an_access_list_that_names_nobody_is_named() {
+    promise!(namespaces);
+    as_users(|user| {
+        let world = World::new(user);
+        let name = "system.posix_acl_access";
+        ["one", "two"].iter().for_each(|file| drop(world.write(file, "")));
+        let sets = format!(
+            "import os, struct\n\
+             all = ((1, 6, 2**32 - 1), (2, 4, 12345), (4, 4, 2**32 - 1), (16, 4, 2**32 - 1), (32, 4, 2**32 - 1))\n\
+             entries = [struct.pack('<HHI', *each) for each in all]\n\
+             os.setxattr('one', '{name}', b'\\2\\0\\0\\0' + b''.join(entries))"
+        );
+        if !world.bare([PYTHON, "-c", &sets]).run().err().is_empty() {
+            return skip("the file system has no access lists");
+        }
+        let lists = || state(&world, &world.path("two")).contains("posix_acl");
+        let copies = format!("import os; os.setxattr('two', '{name}', os.getxattr('one', '{name}'))");
+        let run = |flags: &[&str]| world.sbx(["run"]).args(flags).args(["--", PYTHON, "-c", &copies]).run();
+        let out = run(&[]);
+        // Root's namespace has all numbers.
+        assert_eq!(lists(), user.is_root(), "{out}");
+        if !user.is_root() {
+            out.failed().says(
+                "the access list names users who have no number in the run's namespaces; allow it with",
+            );
+            run(&["--namespaces", "none"]).success();
+            assert!(lists());
+        }
+    });
+}

@@ -339,8 +339,13 @@ fn what_is_written_for_people_is_told() {
     with_namespaces(|user| {
         let world = World::new(user);
         let run = |script: &str| world.sbx(["run", "--", "sh", "-c", script]).run().success();
-        let told = run("mkdir ~/letters; echo x > ~/letters/one; echo x > ~/letter; echo x > ~/.hidden");
-        told.says("not to yours: 'letter', 'letters/one' ('sbx home show' says where that is)");
+        world.write_at_home(".profile", "yours\n");
+        world.write_at_home(".gitconfig", "[user]\n\tname = x\n");
+        let writes = "mkdir ~/letters; echo x > ~/letters/one; echo x > ~/letter; echo x > ~/.hidden";
+        let told = run(&format!("{writes}; echo x >> ~/.profile; echo '# x' >> ~/.gitconfig"));
+        told.says("not to yours: '.profile', 'letter', 'letters/one' ('sbx home show' says where that is)");
+        run("echo x >> ~/.profile").silent();
+        assert_eq!(fs::read_to_string(world.home.join(".profile")).unwrap(), "yours\n");
         let gone = world.sbx(["run", "--home", "temporary", "--", "sh", "-c", "echo x > ~/letter"]).run();
         gone.success().says("not to yours: 'letter' (it is gone now)");
         let tools = "mkdir -p ~/.cache/x ~/go/pkg/mod; echo x > ~/.cache/x/y; echo x > ~/go/pkg/mod/z";

@@ -1,11 +1,12 @@
 //! What a run has written to its private home: told for those who wonder where it went.
 
-use crate::enforce::home_places;
+use crate::enforce::home::STAMPS;
+use crate::enforce::{home_copies, home_places};
 use crate::plan::Plan;
 use crate::plan::home::{PrivateHome, Store};
 use crate::profile::Variables;
 use crate::sys::beneath::{Directory, Entry, LISTING};
-use crate::sys::timer;
+use crate::sys::{path, timer};
 use crate::text::shown;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -35,7 +36,7 @@ pub struct HomeBefore {
     places: BTreeSet<PathBuf>,
     /// Copies of settings as they are at the start, with the time of their last change: they may be as new as that.
     copies: BTreeMap<PathBuf, SystemTime>,
-    /// Names in the home that are left out: directories of tools. `None`: nothing is left out.
+    /// Names in the home that are left out: directories of tools, and copies of settings. `None`: nothing is left out.
     tools: Option<BTreeSet<OsString>>,
     /// The start, by the clock that files go by: on a busy machine it is well behind the other one.
     time: SystemTime,
@@ -43,7 +44,7 @@ pub struct HomeBefore {
 
 impl HomeBefore {
     /// That of a plan, if it has one. Where not everything is asked for, only what somebody may miss is looked at: what
-    /// has no leading dot, and is no directory of packages; and programs.
+    /// has no leading dot, and is no directory of packages; programs; and new files in the place of yours.
     pub fn of(plan: &Plan, everything: bool) -> Option<HomeBefore> {
         let home = plan.private_home.clone()?;
         let places =
@@ -51,8 +52,9 @@ impl HomeBefore {
         let variables = Variables { home: Some(&home.at), ..Variables::default() };
         let stores = plan.profile.home.stores.iter().filter_map(|store| store.expand_path(&variables));
         let first = |path: PathBuf| path.strip_prefix(&home.at).ok()?.iter().next().map(OsStr::to_os_string);
+        let copied = plan.profile.home.copies.iter().filter_map(|copy| copy.path.expand_path(&variables));
+        let tools = (!everything).then(|| stores.chain(copied).filter_map(first).collect());
         let copies = if everything { copies(plan, &home, &variables) } else { BTreeMap::new() };
-        let tools = (!everything).then(|| stores.filter_map(first).collect());
         let stores = if everything { plan.stores().to_vec() } else { Vec::new() };
         Some(HomeBefore { home, stores, places, copies, tools, time: timer::file_time() })
     }
@@ -153,8 +155,10 @@ impl Search<'_> {
         for (name, is_directory) in entries {
             let path = below.join(&name);
             if level == 0 && self.is_left_out(&name) {
-                if is_directory {
-                    self.walk(top, &path.join(PROGRAMS), level + 1);
+                match is_directory {
+                    true => self.walk(top, &path.join(PROGRAMS), level + 1),
+                    false if self.takes_the_place_of_yours(&directory, &name) => self.tell(path),
+                    false => {}
                 }
                 continue;
             }
@@ -173,6 +177,16 @@ impl Search<'_> {
             .tools
             .as_ref()
             .is_some_and(|tools| name.as_bytes().starts_with(b".") || tools.contains(name))
+    }
+
+    /// Whether it is a file that the run has made, and that the user has too: `~/.profile`. Later runs find it there.
+    fn takes_the_place_of_yours(&self, directory: &Directory, name: &OsStr) -> bool {
+        let is_tool = self.before.tools.as_ref().is_some_and(|tools| tools.contains(name));
+        let is_made =
+            || directory.ages(name).is_ok_and(|ages| ages.born.is_some_and(|born| born >= self.before.time));
+        let home = &self.before.home;
+        let is_copy = || home_copies::is_named(&home.directory.with_file_name(STAMPS), Path::new(name));
+        !is_tool && is_made() && path::is_there(&home.at.join(name)) && !is_copy()
     }
 
     fn tell(&mut self, path: PathBuf) {

@@ -47,6 +47,12 @@ const VALUE_LIMIT: u64 = 65536;
 const ARGS_SIZE: u64 = 16;
 
 impl Extended {
+    /// Whether it is an access list that names a user or group without a number: one that was read where the user
+    /// namespace does not know them. The kernel would call it invalid, and a program that only copies it would give up.
+    pub fn names_nobody(&self) -> bool {
+        matches!(self, Extended::Set { name, value, .. } if LISTS.contains(&name.to_bytes()) && names_nobody(value))
+    }
+
     /// The owner's part of the mode that the file, or what is made in it, gets by an access list, if it gets one.
     pub fn mode_of_owner(&self) -> Option<u32> {
         const OWNER: [u8; 2] = 1_u16.to_le_bytes();
@@ -98,15 +104,10 @@ fn set(memory: &dyn Memory, name: u64, value: Value) -> Result<Extended, i32> {
         return Err(libc::E2BIG);
     }
     let value = bytes(memory, value.address, value.size as usize).ok_or(libc::EFAULT)?;
-    if LISTS.contains(&name.to_bytes()) && names_nobody(&value) {
-        return Err(libc::EOPNOTSUPP);
-    }
     Ok(Extended::Set { name, value, flags })
 }
 
-/// Whether an access list names a user or group without a number: one that was read where the user
-/// namespace does not know them. The kernel would call it invalid, and a program that only copies it would
-/// give up.
+/// Whether an access list names a user or group without a number.
 fn names_nobody(list: &[u8]) -> bool {
     const NAMED: [[u8; 2]; 2] = [2_u16.to_le_bytes(), 8_u16.to_le_bytes()];
     entries(list).any(|entry| NAMED.iter().any(|kind| entry.starts_with(kind)) && entry.ends_with(&[0xff; 4]))

@@ -10,7 +10,7 @@ mod extended;
 
 use crate::explain::caller;
 use crate::explain::decode::{Access, Decoded, Memory, PathArgument, array};
-use crate::explain::hint::Reason;
+use crate::explain::hint::{Hint, Reason};
 use crate::plan::namespaces::renewed::TERMINALS;
 use crate::plan::namespaces::{CONFIG, Layout};
 use crate::plan::notified::{self, mode_at};
@@ -59,6 +59,8 @@ enum Outcome {
     Refused(PathBuf, u16),
     /// It would make a program that runs as its owner or group, which nothing allows.
     Never,
+    /// It is an access list of users who have no number in the run.
+    Nobody,
 }
 
 /// What a call asks for, with all that its caller has a say in.
@@ -124,6 +126,11 @@ impl Handler for Attributes {
                 let reason = Reason::always("no file gets a set-user-ID or set-group-ID bit");
                 (reason, DecidedBy::Filter, EPERM)
             }
+            Outcome::Nobody => {
+                let what = "the access list names users who have no number in the run's namespaces";
+                let hint = Some(Hint::of(["--namespaces", "none"]));
+                (Reason { hint, ..Reason::always(what) }, DecidedBy::Filter, libc::EOPNOTSUPP as u16)
+            }
         };
         if let Some(told) = told {
             judge.say(Fate::Blocked, call, &told, reason, by);
@@ -144,6 +151,9 @@ impl Attributes {
         let failed = |error: io::Error| Outcome::Fails(error.raw_os_error().unwrap_or(libc::EIO));
         let layout = self.layout.as_deref();
         let change = read(name, &call.args, memory)?;
+        if matches!(&change, Change::Extended(list) if list.names_nobody()) {
+            return Err(Outcome::Nobody);
+        }
         let (file, place) = hold(name, call, decoded).map_err(failed)?;
         if matches!(change, Change::Mode(mode) if u64::from(mode) & SET_GROUP != 0) && !is_directory(&file) {
             return Err(Outcome::Never);

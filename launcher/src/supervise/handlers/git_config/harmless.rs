@@ -78,8 +78,11 @@ pub(super) fn may_vary(setting: &Setting) -> bool {
     match setting.parts() {
         Some((b"user", None, name)) => matches!(name, b"name" | b"email"),
         Some((b"pull", None, name)) => matches!(name, b"rebase" | b"ff"),
+        Some((b"push", None, name)) => matches!(name, b"default" | b"autosetupremote" | b"followtags"),
         Some(_) if is_switch(setting) => true,
-        Some((b"branch", Some(_), name)) => matches!(name, b"remote" | b"pushremote" | b"merge" | b"rebase"),
+        Some((b"branch", Some(_), name)) => {
+            matches!(name, b"remote" | b"pushremote" | b"merge" | b"rebase" | b"description")
+        }
         Some((b"submodule", Some(_), name)) => {
             matches!(name, b"url" | b"active" | b"branch" | b"update" | b"ignore" | b"fetchrecursesubmodules")
         }
@@ -107,7 +110,9 @@ pub(super) fn is_harmless(setting: &Setting, remotes: &HashSet<&[u8]>) -> bool {
     let Some(value) = setting.value.as_deref() else { return name == b"active" };
     match (section, name) {
         _ if is_switch(setting) => value.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-'),
-        (b"user", _) => true,
+        (b"user", _) | (b"branch", b"description") => true,
+        (b"push", b"default") => [&b"simple"[..], b"current", b"upstream", b"nothing"].contains(&value),
+        (b"push", _) => is_yes_or_no(value),
         (b"branch", b"remote" | b"pushremote") => value == b"." || remotes.contains(value),
         (b"branch", b"merge") => value.starts_with(b"refs/"),
         (b"pull", _) | (b"branch", b"rebase") => {
@@ -193,6 +198,8 @@ mod tests {
             "[user]\n\tname = Some Body (é)\n\temail = some@example.org\n[pull]\n\tff = only\n",
             "[core]\n\tautocrlf = input\n[advice]\n\tdetachedHead = false\n[color]\n\tui = always\n",
             "[lfs]\n\trepositoryformatversion = 0\n",
+            "[push]\n\tdefault = simple\n\tautoSetupRemote = true\n\tfollowTags\t= no\n",
+            "[branch \"topic\"]\n\tdescription = what it is about\n",
             "# a comment\n; [core] fsmonitor = x \\\n\n",
         ] {
             assert_eq!(with(more), Ok(()), "{more}");
@@ -250,6 +257,8 @@ mod tests {
             "[color \"x\"]\n\tui = x\n",
             "[user \"x\"]\n\tname = y\n",
             "[user]\n\tname\n",
+            "[push]\n\tdefault = matching\n",
+            "[push]\n\tpushOption = x\n",
         ] {
             let Err(Harm::Variable(key)) = with(more) else { panic!("{more}: {:?}", with(more)) };
             assert!(!key.is_empty());
