@@ -24,6 +24,7 @@ use crate::sys::path;
 use crate::sys::process::{self, Pid};
 use crate::sys::seccomp::Notification;
 use crate::sys::status::Status;
+use crate::sys::within::is_below;
 pub use acts::cannot_move;
 use acts::{changeable, executed, linked, made, opened, removed, renamed};
 use std::fs::Metadata;
@@ -244,9 +245,21 @@ fn out_of_sight(
         let here = viewer.follow(argument.dirfd, &argument.path, argument.follow);
         let is_missing = here.is_none_or(|entry| !makes && entry.meta.is_none());
         is_missing.then(|| {
-            (path, if is_target(decoded, there.meta.as_ref()) { Access::WRITE } else { argument.access })
+            let access =
+                if is_target(decoded, there.meta.as_ref()) { Access::WRITE } else { argument.access };
+            let is_looked_at = access == Access::METADATA && there.meta.is_some_and(|meta| meta.is_dir());
+            let aim = is_looked_at.then(|| aim(viewer.caller.process, &path)).flatten();
+            aim.map_or((path, access), |file| (file, Access::READ))
         })
     })
+}
+
+/// What a program is after that walks along a path name by name, as realpath(3) does: what its command line names below
+/// a directory on the way.
+fn aim(process: Pid, directory: &Path) -> Option<PathBuf> {
+    let line = process::about(process, "cmdline").ok()?;
+    let mut words = line.split(['\0', ':', '=']).map(Path::new);
+    words.find(|word| is_below(word, directory) && path::is_there(word)).map(Path::to_path_buf)
 }
 
 /// Whether a call opens a directory to name things in it, and not to list it (O_PATH). cp(1), mv(1), ln(1) and

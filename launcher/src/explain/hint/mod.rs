@@ -259,7 +259,7 @@ impl Explainer {
             ),
             Beyond::Signal(process) => {
                 return Reason::always(&format!(
-                    "process {process} is outside, and no signal leaves the sandbox"
+                    "process {process} is outside, and no signal leaves the sandbox, whatever the flags"
                 ));
             }
             Beyond::Process(process) => {
@@ -275,7 +275,7 @@ impl Explainer {
             }
             Beyond::Gain => {
                 return Reason::always(
-                    "this program is set-user-ID or has capabilities, and no program gains rights in a sandbox",
+                    "this program is set-user-ID or has capabilities: it runs without them, for none gains rights in a sandbox",
                 );
             }
         };

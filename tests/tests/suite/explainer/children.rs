@@ -92,5 +92,6 @@ fn a_process_whose_number_nobody_wrote_down_is_not_blamed() {
         let half = format!("python3 -c 'open(\"/proc/%d/status\" % ({own} * 2 // 2))'")
             .replace(&own.to_string(), &format!("({} + 1)", own - 1));
         none(&lines(world, &[], &half));
+        none(&lines(world, &[], "sleep 0 & p=$!; wait; cat /proc/$p/status"));
     });
 }

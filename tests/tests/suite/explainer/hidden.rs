@@ -56,6 +56,8 @@ fn what_is_out_of_sight_is_named_by_the_words_of_a_command_that_fails() {
             (format!("busybox cat {path}"), path),
             (format!("sort --files0-from={path}"), path),
             ("sort ~/other/file".to_string(), path),
+            // It looks at the directory first.
+            (format!("realpath -e {path}"), path),
             ("dash -c 'cd \"$HOME/other\"'".to_string(), hidden.parent().unwrap().to_str().unwrap()),
         ] {
             let words = ["which is out of sight", &format!("allow it with --ro {named}")];

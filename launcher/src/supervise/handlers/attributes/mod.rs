@@ -123,7 +123,9 @@ impl Handler for Attributes {
                 (judge.explainer.path_reason(&place, Access::WRITE), DecidedBy::Place(place), errno)
             }
             Outcome::Never => {
-                let reason = Reason::always("no file gets a set-user-ID or set-group-ID bit");
+                let reason = Reason::always(
+                    "no file gets a set-user-ID or set-group-ID bit, whatever the flags; set it outside",
+                );
                 (reason, DecidedBy::Filter, EPERM)
             }
             Outcome::Nobody => {
