@@ -36,7 +36,8 @@ use crate::plan::namespaces::git::shape::is_within_git;
 use crate::plan::namespaces::placeholder::Watched;
 use crate::plan::namespaces::{CONFIG, Layout, Record, Repository};
 use crate::sys::beneath::{Directory, from_root};
-use crate::sys::path::{is_there, says_missing};
+use crate::sys::path::{is_there, says_missing, way};
+use crate::sys::within::is_within;
 use crate::sys::{SyscallError, plain, process, timer};
 use crate::text::shown;
 use look::{Look, Opened};
@@ -382,7 +383,18 @@ impl Aftermath {
 
     /// Whether mounts held a repository, or the file that leads to one, during this run.
     fn is_protected(&self, path: &Path) -> bool {
-        [path.to_path_buf(), path.join(CONFIG), path.join("hgrc")].iter().any(|part| self.holds(part))
+        let parts = [path.to_path_buf(), path.join(CONFIG), path.join("hgrc")];
+        parts.iter().any(|part| self.holds(part) || self.holds_link(part))
+    }
+
+    /// Whether mounts held a link, and all behind it: then it leads where it has led.
+    fn holds_link(&self, path: &Path) -> bool {
+        let Some(layout) = self.layout.as_ref().filter(|layout| layout.links.contains_key(path)) else {
+            return false;
+        };
+        let led = way(path);
+        let is_kept = self.holds(&led.real) || !is_within(&led.real, &self.workspace);
+        is_kept && led.links.iter().all(|link| layout.links.contains_key(link))
     }
 
     /// Whether a mount held what is at a path, or kept it from being made.

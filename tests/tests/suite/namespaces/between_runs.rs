@@ -27,6 +27,25 @@ fn links_that_somebody_makes_between_two_runs_stay() {
     });
 }
 
+/// A link of the user's in the place of settings is held by mounts, so that it is no finding either.
+#[test]
+fn links_to_settings_are_held_and_not_blamed() {
+    in_repositories(|world| {
+        plain(world, "mkdir .hg; echo '[ui]' > team.rc; ln -s ../team.rc .hg/hgrc; cp .git/config .git/own");
+        plain(world, "ln -sf own .git/config");
+        for flags in [&[][..], &["-v"]] {
+            let out = shell(world, flags, "true").run().success();
+            assert!(!out.err().contains("outside would act on"), "{out}");
+            assert!(world.path(".hg/hgrc").is_symlink() && world.path(".git/config").is_symlink(), "{out}");
+        }
+        // The twin: no mount holds them.
+        let without = ["--namespaces", "none"];
+        let script = "rm .hg/hgrc; mv team.rc .hg/team.rc; ln -s team.rc .hg/hgrc";
+        let out = shell(world, &without, script).run();
+        assert!(out.err().contains("hgrc"), "{out}");
+    });
+}
+
 /// Of a run that was killed with its reaper nobody has looked at anything.
 #[test]
 fn links_after_a_run_without_a_look_do_not() {
