@@ -38,6 +38,12 @@ fn links_to_settings_are_held_and_not_blamed() {
             assert!(!out.err().contains("outside would act on"), "{out}");
             assert!(world.path(".hg/hgrc").is_symlink() && world.path(".git/config").is_symlink(), "{out}");
         }
+        // Nor are they a command's if they are younger than the run.
+        let running = shell(world, &[], "echo ready; while [ ! -e go ]; do sleep 0.02; done").start();
+        running.wait_for("ready");
+        plain(world, "touch -h .hg/hgrc .git/config; touch go");
+        let out = running.wait().success();
+        assert!(world.path(".hg/hgrc").is_symlink() && world.path(".git/config").is_symlink(), "{out}");
         // The twin: no mount holds them.
         let without = ["--namespaces", "none"];
         let script = "rm .hg/hgrc; mv team.rc .hg/team.rc; ln -s team.rc .hg/hgrc";
