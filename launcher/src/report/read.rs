@@ -96,8 +96,8 @@ fn is_one_document(text: &[u8]) -> bool {
     serde_json::from_slice::<IgnoredAny>(text).map_or_else(|wrong| wrong.is_eof(), |_| true)
 }
 
-/// Where a report is kept, a command may have put a FIFO, to which nobody writes. One that was opened already (`<(...)`)
-/// is meant.
+/// Where a report is kept, a command may have put a FIFO, to which nobody writes. One that was opened already is meant
+/// (`<(...)`).
 fn open(path: &Path) -> io::Result<File> {
     let is_fifo = fs::symlink_metadata(canonical(path)).is_ok_and(|meta| meta.file_type().is_fifo());
     if is_fifo {

@@ -79,7 +79,7 @@ impl Dials {
         self.state().left.remove(ends)
     }
 
-    /// What came of the connection with these ends: 0, or an error number. Returns whether a call waits for that, or may.
+    /// What came of the connection with these ends: 0, or an error number. Returns whether a call may wait for that.
     pub fn tell(&self, ends: Ends, errno: i32) -> bool {
         let mut state = self.state();
         match state.waiting.remove(&ends) {

@@ -290,8 +290,8 @@ impl Hosts {
         self.tell(judge, &caller, Fate::Blocked, "connection", format!("{}:{port}", bracketed(host)), reason);
     }
 
-    /// A connection failed as it would outside. No error of connect(2) says so of a name without an address, and who has
-    /// not waited for one only sees the connection reset.
+    /// A connection failed as it would outside. No error of connect(2) says so of a name without an address. Who has
+    /// not waited sees only that the connection is reset.
     fn hear_failed(&self, host: &str, port: u16, (errno, is_told): (i32, bool), judge: &Judge) {
         let mut is_first = false;
         self.counted(host, port, |used| {

@@ -269,6 +269,16 @@ fn another_run_leads_no_built_in_rule_out() {
             assert!(!out.out().contains("secret"), "{out}");
             out.says("ignore' is not opened: a link in a directory where commands of other runs write leads from there to");
         }
+        // Nor a package store.
+        world.write_at_home("dot/mod/x", "x\n");
+        world.make_dir(&world.home.join("go/pkg"));
+        symlink("../../dot/mod", world.home.join("go/pkg/mod")).unwrap();
+        let script = "ls ~/go/pkg/mod";
+        world.sbx(["run", "--", "sh", "-c", script]).run().success().prints("x\n");
+        let plant = "mv mod was; ln -s ../keys mod";
+        world.sbx(["run", "--", "sh", "-c", plant]).cwd(world.home.join("dot")).run().success();
+        let out = world.sbx(["run", "--", "sh", "-c", script]).run();
+        assert!(!out.out().contains("id"), "{out}");
         // The user's own link leads anywhere.
         fs::remove_file(&named).unwrap();
         symlink("../../keys/id", &named).unwrap();

@@ -275,7 +275,8 @@ impl Explainer {
             }
             Beyond::Gain => {
                 return Reason::always(
-                    "this program is set-user-ID or has capabilities: it runs without them, for none gains rights in a sandbox",
+                    "this program is set-user-ID or has capabilities: it runs without, for none gains rights in a \
+                     sandbox",
                 );
             }
         };

@@ -1,7 +1,7 @@
 //! What git goes on with after a stop: the files of a merge, a rebase, a cherry-pick; and hg's transactions. Commands
-//! may write them, for git in the sandbox stops too. git and the prompts of shells believe what stands there: git copies the files that
-//! `MERGE_RR` names, prompts hand numbers to the shell and names of objects to `git log`, and a link has git read or
-//! write another file. So each file has to have the form that git gives it, whatever it says.
+//! may write them, for git in the sandbox stops too. git and prompts of shells believe what stands there: git copies
+//! the files that `MERGE_RR` names, prompts hand numbers to the shell and names of objects to `git log`, and a link has
+//! git read or write another file. So each file has to have the form that git gives it, whatever it says.
 
 use super::index::is_odd;
 use super::mercurial;
