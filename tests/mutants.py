@@ -631,7 +631,7 @@ MUTANTS = [
      ["home_programs::another_run_leads_no_built_in_rule_out"]),
     ("opened-is-marked", "launcher/src/plan/draft/mod.rs", "let named = request.rw.iter().chain(&request.rwx)", "let named = request.rw.iter().take(0).chain(&request.rwx)",
      ["home_programs::a_link_in_a_directory_that_was_opened_opens_nothing_outside_of_it"]),
-    ("transactions-astray", "launcher/src/run/aftermath/state.rs", "odd: mercurial::astray(own, new)", "odd: Vec::new()",
+    ("transactions-astray", "launcher/src/run/aftermath/state.rs", "odd: mercurial::astray(own, path, new)", "odd: Vec::new()",
      ["namespaces::states::hg_takes_nothing_back_outside_of_a_repository"]),
     ("links-held", "launcher/src/run/aftermath/mod.rs", "self.holds(part) || self.holds_link(part)", "self.holds(part)",
      ["namespaces::between_runs::links_to_settings_are_held_and_not_blamed"]),

@@ -17,6 +17,7 @@ use crate::supervise::memory;
 use crate::sys::ahead::Ahead;
 use crate::sys::path::is_there;
 use crate::sys::{OfCall, access, file, plain, process};
+use crate::text::shown;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io;
 use std::os::fd::AsFd;
@@ -69,8 +70,12 @@ pub fn provide(
         let _ = create(&record, &Record::text(host.began, &[], &[]));
     }
     for mark in needs.marks.iter().filter(|mark| !is_there(mark)) {
-        // Without it, a later run would trust links there.
-        create(mark, &[]).of("open").map_err(cannot("write down where commands write"))?;
+        if let Err(error) = create(mark, &[]) {
+            let (mark, why) = (shown(mark), plain(&error));
+            provided.warnings.push(format!(
+                "warning: cannot write down in '{mark}' where commands write: later runs trust links there: {why}"
+            ));
+        }
     }
     if needs.proxy {
         let (sockets, at) = proxy::take()?;

@@ -140,7 +140,7 @@ impl<'a> Draft<'a> {
     }
 
     /// The marks of the directories outside the workspace that flags and rules of the user's own let the command write
-    /// to: it can leave links there, as in a workspace.
+    /// to: it can leave links there, as in a workspace. None of the home itself: all in it may be a command's then.
     fn marks(&self) -> Vec<PathBuf> {
         let Inputs { request, profile, directory, .. } = &self.inputs;
         let (workspace, home) = (self.workspace.as_deref(), self.inputs.host.home());
@@ -149,7 +149,10 @@ impl<'a> Draft<'a> {
         let entries = profile.paths.write.iter().filter(|entry| !entry.origin.built_in);
         let all = named.chain(entries.filter_map(|entry| entry.expand_path(&variables)));
         let is_elsewhere = |path: &PathBuf| {
-            path::is_directory(path) && !workspace.is_some_and(|workspace| is_within(path, workspace))
+            let is_around = self.inputs.host.real_home().is_some_and(|home| is_within(home, path));
+            path::is_directory(path)
+                && !is_around
+                && !workspace.is_some_and(|workspace| is_within(path, workspace))
         };
         let all = all.map(|path| canonical(&path)).filter(is_elsewhere);
         all.filter_map(|path| record::mark_of(&path, self.inputs.host)).collect()

@@ -16,19 +16,23 @@ const LONGEST: u64 = 1 << 20;
 const MOST_PATHS: usize = 4096;
 
 /// Transactions that lead out of their repository, by paths from there. hg does not look.
-pub fn astray(own: &Directory, new: New) -> Vec<PathBuf> {
+pub fn astray(own: &Directory, path: &Path, new: New) -> Vec<PathBuf> {
     let mut astray = Vec::new();
+    // hg knows no other name.
+    if path.file_name().is_none_or(|name| name != ".hg") {
+        return astray;
+    }
     for place in PLACES.map(Path::new) {
         let new = if place.as_os_str().is_empty() { new } else { new.within(own, place.as_os_str()) };
         let Ok(held) = own.below(place) else { continue };
         let leads_out = |name: &&str| {
-            let paths = match held.read(name.as_ref(), LONGEST) {
+            let text = match held.read(name.as_ref(), LONGEST) {
                 Ok(None) => return false,
                 Ok(Some(text)) => text,
                 // A large one of the user's own is as good as it was.
                 Err(_) => return new.is(&held, name.as_ref()),
             };
-            let paths = || paths.split(|byte| matches!(byte, 0 | b'\n')).filter(|path| !path.is_empty());
+            let paths = || text.split(|byte| matches!(byte, 0 | b'\n')).filter(|path| !path.is_empty());
             let are_many = paths().nth(MOST_PATHS).is_some();
             are_many && new.is(&held, name.as_ref())
                 || paths()

@@ -110,7 +110,7 @@ impl Look {
 /// What git never writes of the states of a repository and its linked worktrees, by paths from there. Links count that
 /// are new.
 fn find(own: &Directory, path: &Path, new: New, shows: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
-    let mut scan = Scan { shows, odd: mercurial::astray(own, new) };
+    let mut scan = Scan { shows, odd: mercurial::astray(own, path, new) };
     scan.look_into(own, new, Path::new(""), path);
     for (place, worktree, new) in linked(own, new) {
         scan.look_into(&worktree, new, &place, &path.join(&place));
