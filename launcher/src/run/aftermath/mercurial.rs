@@ -9,11 +9,12 @@ use std::path::{Component, Path, PathBuf};
 
 /// What `hg recover` and `hg rollback` take back: files that they cut, remove, or put a copy in the place of.
 const TRANSACTIONS: [&str; 4] = ["journal", "journal.backupfiles", "undo", "undo.backupfiles"];
-/// Where they are, and most of what they name. A repository of an old kind has them at its top.
+/// Where they are. A repository of an old kind has them at its top.
 const PLACES: [&str; 2] = ["store", ""];
 /// Larger ones are not gone through.
-const LONGEST: u64 = 1 << 20;
-const MOST_PATHS: usize = 4096;
+const LONGEST: u64 = 8 << 20;
+/// Most paths at which links are looked for. A new link is put aside wherever it is.
+const MOST_LOOKED_AT: usize = 256;
 
 /// Transactions that lead out of their repository, by paths from there. hg does not look.
 pub fn astray(own: &Directory, path: &Path, new: New) -> Vec<PathBuf> {
@@ -25,29 +26,26 @@ pub fn astray(own: &Directory, path: &Path, new: New) -> Vec<PathBuf> {
     for place in PLACES.map(Path::new) {
         let new = if place.as_os_str().is_empty() { new } else { new.within(own, place.as_os_str()) };
         let Ok(held) = own.below(place) else { continue };
-        let leads_out = |name: &&str| {
-            let text = match held.read(name.as_ref(), LONGEST) {
-                Ok(None) => return false,
-                Ok(Some(text)) => text,
-                // A large one of the user's own is as good as it was.
-                Err(_) => return new.is(&held, name.as_ref()),
-            };
-            let paths = || text.split(|byte| matches!(byte, 0 | b'\n')).filter(|path| !path.is_empty());
-            let are_many = paths().nth(MOST_PATHS).is_some();
-            are_many && new.is(&held, name.as_ref())
-                || paths()
-                    .take(MOST_PATHS)
-                    .any(|path| is_outside(&[own, &held], Path::new(OsStr::from_bytes(path))))
+        let leads_out = |name: &&str| match held.read(name.as_ref(), LONGEST) {
+            Ok(text) => text.is_some_and(|text| names_others(&text, &[own, &held])),
+            // A large one of the user's own is as good as it was.
+            Err(_) => new.is(&held, name.as_ref()),
         };
         astray.extend(TRANSACTIONS.into_iter().filter(leads_out).map(|name| place.join(name)));
     }
     astray
 }
 
-/// Whether a path leads out of one of these directories: hg takes it from one or the other.
-fn is_outside(from: &[&Directory], path: &Path) -> bool {
-    let is_plain = path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    !is_plain || from.iter().any(|directory| leads_away(directory, path))
+/// Whether a path in a text leads out of one of these directories: hg takes it from one or the other.
+fn names_others(text: &[u8], from: &[&Directory]) -> bool {
+    let is_outside =
+        |path: &Path| !path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    let is_led = |path: &Path| from.iter().any(|directory| leads_away(directory, path));
+    let paths = || {
+        let parts = text.split(|byte| matches!(byte, 0 | b'\n')).filter(|part| !part.is_empty());
+        parts.map(|part| Path::new(OsStr::from_bytes(part)))
+    };
+    paths().any(is_outside) || paths().take(MOST_LOOKED_AT).any(is_led)
 }
 
 /// Whether hg only reads from it where repositories on other machines are: on this one, it loads their extensions.
