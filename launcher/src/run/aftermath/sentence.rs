@@ -25,13 +25,14 @@ pub fn line(finding: &Finding) -> String {
         |names: &[Bytes]| names.iter().map(|name| escape(&name.0, 100)).collect::<Vec<_>>().join(", ");
     let path = escape(&finding.path.0, 400);
     let (names, aside) = (listed(&finding.names), listed(&finding.put_aside));
+    let tool = if finding.path.0.ends_with(b".hg") { "hg" } else { "git" };
     match finding.kind {
         FindingKind::RepositoryMade if aside.is_empty() => format!(
-            "the command made the repository '{path}', and git outside would act on its {names}: look at it before you \
-             use git there"
+            "the command made the repository '{path}', and {tool} outside would act on its {names}: look at it before \
+             you use {tool} there"
         ),
         FindingKind::RepositoryMade => format!(
-            "the command made the repository '{path}', and git outside would act on its {names}: put aside there as \
+            "the command made the repository '{path}', and {tool} outside would act on its {names}: put aside there as \
              {aside}"
         ),
         FindingKind::FileMade if aside.is_empty() => format!(
@@ -70,12 +71,12 @@ pub fn line(finding: &Finding) -> String {
             )
         }
         _ if aside.is_empty() => format!(
-            "nothing protected the repository '{path}' during the run, and git outside would act on its {names}, which \
-             may be new: look at it before you use git there"
+            "nothing protected the repository '{path}' during the run, and {tool} outside would act on its {names}, \
+             which may be new: look at it before you use {tool} there"
         ),
         _ => format!(
-            "nothing protected the repository '{path}' during the run, and git outside would act on its new {names}: \
-             put aside there as {aside}; what was there before or is harmless stays"
+            "nothing protected the repository '{path}' during the run, and {tool} outside would act on its new \
+             {names}: put aside there as {aside}; what was there before or is harmless stays"
         ),
     }
 }
