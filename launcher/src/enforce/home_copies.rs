@@ -10,7 +10,6 @@
 //! A file is read only after it has changed. What it was when it was copied is written down outside of the private
 //! home, so a start at which nothing has changed takes one read, and one look at each file.
 
-use crate::plan::files::inside;
 use crate::plan::listings::Listings;
 use crate::plan::namespaces::record::Workspaces;
 use crate::plan::settings_copy::{self, LONGEST, VERSION};
@@ -247,17 +246,18 @@ impl<'a> Source<'a> {
 
     /// The text, and the stamp of the file that was read. What is no file any more has none.
     fn text(&self, all: &All<'_>) -> Result<Option<(Vec<u8>, String)>, String> {
-        let leads_out = || "a link in the workspace leads out of it".to_string();
-        let real = inside(&self.path, all.variables).map_err(|_| leads_out())?;
+        let way = path::way(&self.path);
         // Settings are protected in other workspaces, and what they name is not.
-        if self.copy.is_none() {
-            let way = path::way(&self.path);
-            if way.real != real || all.workspaces.lead_out(&way.links, &real) {
-                return Err(leads_out());
-            }
+        let own = all.variables.workspace;
+        let is_led = match self.copy {
+            Some(_) => own.is_some_and(|own| way.leads_out_of(own)),
+            None => all.workspaces.or_own_lead_out(&way, own),
+        };
+        if is_led {
+            return Err("a link in the workspace leads out of it".to_string());
         }
         // Whoever may write where the links were has no second chance to change one.
-        let file = match file::open_without_links(&real) {
+        let file = match file::open_without_links(&way.real) {
             Ok(file) => File::from(file),
             Err(failed) if failed.errno() == libc::ENOENT => return Ok(None),
             Err(failed) => return Err(failed.to_string()),

@@ -56,7 +56,7 @@ pub fn stays_inside(
     let way =
         path::way(&if given.is_absolute() { given.to_path_buf() } else { host.directory()?.join(given) });
     // A concurrent command may change the link meanwhile.
-    if way.real == directory && !way.links.iter().any(|link| is_within(link, workspace)) {
+    if way.real == directory && !way.leads_out_of(workspace) {
         return Ok(());
     }
     Err(Refusal::new(format!(

@@ -156,7 +156,7 @@ fn by_real_paths(
 ) -> Vec<PathRule> {
     let Some(home) = given.variables.home else { return rules };
     let others = Workspaces::of(inputs.host);
-    let mut by_real_path = |rule: PathRule| {
+    let by_real_path = |rule: PathRule| {
         if !rule.built_in || !is_below(&rule.path, home) || given.listings.is_straight(&rule.path) {
             return Some(rule);
         }
@@ -173,7 +173,7 @@ fn by_real_paths(
         links.extend(way.links);
         Some(PathRule { path: way.real, follows: false, ..rule })
     };
-    rules.into_iter().filter_map(&mut by_real_path).collect()
+    rules.into_iter().filter_map(by_real_path).collect()
 }
 
 /// The rules without the user's home directory, where a built-in one is about a directory of the system that has it:
@@ -394,18 +394,15 @@ fn of_entry(entry: &PathEntry, rights: PathRights, variables: &Variables<'_>) ->
 /// have put that there. It is walked once, since a concurrent one may do so now.
 pub fn inside(named: &Path, variables: &Variables<'_>) -> Result<PathBuf, Refusal> {
     let way = path::way(named);
-    let workspace = variables.workspace.filter(|workspace| !is_within(&way.real, workspace));
-    match workspace {
-        Some(workspace) if way.links.iter().any(|link| is_within(link, workspace)) => {
-            Err(Refusal::new(format!(
-                "cannot use '{}' in a path rule: it leads out of the workspace, to '{}'; name that path \
-                 itself if it is meant",
-                shown(named),
-                shown(&way.real)
-            )))
-        }
-        _ => Ok(way.real),
+    if variables.workspace.is_some_and(|workspace| way.leads_out_of(workspace)) {
+        return Err(Refusal::new(format!(
+            "cannot use '{}' in a path rule: it leads out of the workspace, to '{}'; name that path itself if it is \
+             meant",
+            shown(named),
+            shown(&way.real)
+        )));
     }
+    Ok(way.real)
 }
 
 /// Without `.` and `..`, by the names alone: `../x` is not inside.

@@ -6,7 +6,7 @@ mod programs;
 use crate::digest;
 use crate::error::Refusal;
 use crate::host::{Host, number_of};
-use crate::plan::files::{self, tidy};
+use crate::plan::files::tidy;
 use crate::plan::listings::Listings;
 use crate::plan::namespaces::Choice;
 use crate::plan::namespaces::record::Workspaces;
@@ -318,10 +318,9 @@ impl PrivateHome {
                 false if listings.lack(&named) || !path::is_directory_or_link(&named) => return None,
                 // An earlier command may have put a link into the workspace, over which the user's own link leads.
                 false => {
-                    let below = files::inside(&named, variables).ok()?;
                     let way = path::way(&named);
-                    let is_led = way.real != below || others.lead_out(&way.links, &below);
-                    Some(below).filter(|below| !is_led && path::is_directory(below))?
+                    let is_led = others.or_own_lead_out(&way, variables.workspace);
+                    Some(way.real).filter(|below| !is_led && path::is_directory(below))?
                 }
             };
             let part = named.strip_prefix(home).ok()?;

@@ -79,6 +79,11 @@ pub struct Way {
 }
 
 impl Way {
+    /// Whether a link in a directory leads out of it.
+    pub fn leads_out_of(&self, directory: &Path) -> bool {
+        !is_within(&self.real, directory) && self.links.iter().any(|link| is_within(link, directory))
+    }
+
     /// Whether a process that may write in a directory (by its real path) decides where this leads.
     pub fn passes(&self, directory: &Path) -> bool {
         self.directories.iter().any(|looked_up| looked_up.starts_with(directory))

@@ -5,7 +5,7 @@
 use crate::digest;
 use crate::host::Host;
 use crate::plan::state;
-use crate::sys::path::{is_there, says_missing, way};
+use crate::sys::path::{Way, is_there, says_missing, way};
 use crate::sys::within::{is_below, is_within};
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -163,6 +163,11 @@ impl Workspaces<'_> {
     pub fn lead_out(&self, links: &[PathBuf], to: &Path) -> bool {
         let mut holding = links.iter().filter_map(|link| self.holding(link));
         holding.any(|workspace| !is_within(to, &workspace))
+    }
+
+    /// Whether a link in one of them, or in a workspace of one's own, leads out of it.
+    pub fn or_own_lead_out(&self, way: &Way, own: Option<&Path>) -> bool {
+        own.is_some_and(|own| way.leads_out_of(own)) || self.lead_out(&way.links, &way.real)
     }
 
     /// The innermost one that has something of this name in it.

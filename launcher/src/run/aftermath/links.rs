@@ -44,11 +44,10 @@ impl Aftermath {
             scan.descend(&own, self.new_entries(path, &own));
             let Scan { found, has_more, .. } = scan;
             // What a mount held is no command's.
-            let is_held = |place: &&PathBuf| {
+            let is_held = |place: &PathBuf| {
                 self.layout.as_ref().is_some_and(|layout| layout.links.contains_key(&path.join(place)))
             };
-            let (held, found): (Vec<PathBuf>, Vec<PathBuf>) =
-                found.into_iter().partition(|place| is_held(&place));
+            let (held, found): (Vec<PathBuf>, Vec<PathBuf>) = found.into_iter().partition(is_held);
             seen.extend(held);
             // Among refs and logs, any name is one of a ref.
             let put_aside = found
