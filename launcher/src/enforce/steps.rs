@@ -5,7 +5,7 @@ use crate::enforce::child::Steps;
 use crate::enforce::error::Named;
 use crate::enforce::exec_permit::ExecPermit;
 use crate::enforce::guard::Guard;
-use crate::enforce::landlock::{self, Report, View};
+use crate::enforce::landlock::{self, Prepared, Report, View};
 use crate::error::Refusal;
 use crate::plan::namespaces::Layout;
 use crate::plan::network::Route;
@@ -17,7 +17,7 @@ use crate::sys::{descriptor, namespace, process, signal};
 use crate::text::shown;
 use sbx_policy::env;
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -49,59 +49,26 @@ pub struct Parts {
 /// Lays out everything that the child needs, except the path rules: [`landlock::Prepared::fill`] adds them,
 /// with the view that is returned.
 pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, View<'a>), EnforceError> {
-    let Parts { closed, spare, cgroup_procs, listens, ahead, later } = parts;
-    let logs = plan.on_violation == OnViolation::Log;
-    let extras = plan.extras();
+    plan.namespaces.as_deref().map_or(Ok(()), |layout| is_in_sight(&plan.directory, layout))?;
+    let guard =
+        Guard::new(&plan.profile.name, plan.calls.clone(), plan.extras(), plan.on_violation, parts.listens);
+    let view = View { report: reported(&plan, &guard), ..view };
+    let landlock = path_rules(&plan, &parts, view)?;
+    let Parts { closed, spare, cgroup_procs, ahead, later, .. } = parts;
     let mut environment = plan.environment;
     // The shim is loaded only where it has something to restrict.
-    let shim = match plan.seal.filter(|_| plan.loads_shim) {
-        Some(seal) => Some(preload(&seal.text, &mut environment)?),
-        None => None,
-    };
-    if let Some(library) = &plan.explainer {
-        load(library, &mut environment)?;
-    }
-    let mut guard = Guard::new(&plan.profile.name, plan.calls, extras, plan.on_violation, listens);
+    let seal = plan.seal.filter(|_| plan.loads_shim);
+    let shim = seal.map(|seal| preload(&seal.text, &mut environment)).transpose()?;
+    plan.explainer.as_ref().map_or(Ok(()), |library| load(library, &mut environment))?;
     let path = plan.program.path.as_os_str().as_bytes();
     let permit = if later { ExecPermit::room() } else { ExecPermit::new(path, plan.arguments, environment) };
     let permit = permit.step("lay out the command")?;
-    // A notified exec would wait for a supervisor that waits for it.
-    let plain_exec = guard.calls.allows_fully("execve") && !plan.watch_paths && !guard.calls.notes();
-    if !plan.unconfined && !plain_exec {
-        guard.allow_exec(&permit).step("build the filter")?;
-    }
-    let report = match (plan.watch_paths, guard.calls.supervisor_connects() || plan.attributes) {
-        (true, _) => Report::All,
-        (_, true) => Report::Writable,
-        _ => Report::Nothing,
-    };
-    let view = View { report, ..view };
+    let guard = if plan.unconfined { None } else { Some(permitting(guard, &permit, plan.watch_paths)?) };
     let layout = plan.namespaces.ok();
-    layout.as_deref().map_or(Ok(()), |layout| is_in_sight(&plan.directory, layout))?;
-    let library = match plan.explainer {
-        Some(LibraryPlace::View(path)) => Some(path),
-        _ => None,
-    };
-    let mut landlock = match &plan.paths {
-        Some(paths) => Some(landlock::prepare(plan.landlock, paths, &of_command(&plan.network, logs), view)?),
-        None => None,
-    };
-    if let Some((landlock, library)) = landlock.as_mut().zip(library.as_ref()) {
-        landlock.read_made(library.clone());
-    }
-    // What waits for its words has not its descriptors yet.
-    if let Some(landlock) = landlock.as_mut().filter(|_| !later) {
-        landlock.reopen(
-            (0..3).filter(|number| !closed.contains(number)).chain(plan.pass.iter().copied()).collect(),
-        );
-    }
     let directory = descriptor::open_path(&plan.directory).step_at("enter '{}'", &plan.directory)?;
     let mut pass = plan.pass;
-    pass.extend(shim.as_ref().map(AsRawFd::as_raw_fd));
     // The exec passes it on, so it must stay open here.
-    if let Some(shim) = shim {
-        std::mem::forget(shim);
-    }
+    pass.extend(shim.map(IntoRawFd::into_raw_fd));
     Ok((
         Steps {
             parent: None,
@@ -122,7 +89,7 @@ pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, V
             shows_ports: !plan.publish.is_empty(),
             ahead,
             made: None,
-            library,
+            library: plan.explainer.and_then(LibraryPlace::made_in_view),
             number_limit: layout.as_ref().and_then(|_| namespace::number_limit()),
             layout,
             barrier: None,
@@ -131,11 +98,46 @@ pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, V
             gate: None,
             placed: None,
             dropped_early: false,
-            guard: (!plan.unconfined).then_some(guard),
+            guard,
             permit,
         },
         view,
     ))
+}
+
+/// What the supervisor is told of the path rules.
+fn reported(plan: &Plan, guard: &Guard) -> Report {
+    match (plan.watch_paths, guard.calls.supervisor_connects() || plan.attributes) {
+        (true, _) => Report::All,
+        (_, true) => Report::Writable,
+        _ => Report::Nothing,
+    }
+}
+
+/// The path rules of a plan that has any, with nothing added to them yet.
+fn path_rules(plan: &Plan, parts: &Parts, view: View<'_>) -> Result<Option<Prepared>, EnforceError> {
+    let Some(paths) = &plan.paths else { return Ok(None) };
+    let logs = plan.on_violation == OnViolation::Log;
+    let mut rules = landlock::prepare(plan.landlock, paths, &of_command(&plan.network, logs), view)?;
+    if let Some(LibraryPlace::View(library)) = &plan.explainer {
+        rules.read_made(library.clone());
+    }
+    // What waits for its words has not its descriptors yet.
+    if !parts.later {
+        let standard = (0..3).filter(|number| !parts.closed.contains(number));
+        rules.reopen(standard.chain(plan.pass.iter().copied()).collect());
+    }
+    Ok(Some(rules))
+}
+
+/// The guard that lets the command's program be started, where it does not let all programs be.
+fn permitting(mut guard: Guard, permit: &ExecPermit, watches_paths: bool) -> Result<Guard, EnforceError> {
+    // A notified exec would wait for a supervisor that waits for it.
+    let plain_exec = guard.calls.allows_fully("execve") && !watches_paths && !guard.calls.notes();
+    if !plain_exec {
+        guard.allow_exec(permit).step("build the filter")?;
+    }
+    Ok(guard)
 }
 
 /// Refuses a working directory that the command would not find.

@@ -40,6 +40,14 @@ impl LibraryPlace {
         }
     }
 
+    /// Its path in the run's view, if it is there: the first process of the run makes it.
+    pub fn made_in_view(self) -> Option<PathBuf> {
+        match self {
+            LibraryPlace::View(path) => Some(path),
+            LibraryPlace::Scratch { .. } => None,
+        }
+    }
+
     /// The path that the loader is told.
     pub fn inside(&self) -> &Path {
         match self {
