@@ -15,7 +15,8 @@ pub struct Finding {
     pub kind: FindingKind,
     /// What would be acted on: variables of a configuration, and files by their paths in the repository.
     pub names: Vec<Bytes>,
-    /// The names that were given to what would be acted on, so that it is not.
+    /// The names that were given to what would be acted on, so that it is not: paths in the repository, or the whole
+    /// path of the file.
     pub put_aside: Vec<Bytes>,
 }
 

@@ -75,7 +75,7 @@ pub fn network(process: &str) -> io::Result<FileNumber> {
 /// Whether a process belongs to the run, as all descendants of the supervisor do: no orphan moves further up.
 pub fn is_ours(process: Pid) -> bool {
     const DEEPEST: usize = 4096;
-    let parent = |child: &Pid| status::stat_field(&process::about(*child, "stat").ok()?, 4)?.parse().ok();
+    let parent = |child: &Pid| status::stat_number(*child, 4);
     let own = process::id();
     std::iter::successors(Some(process), parent).take(DEEPEST).any(|above| above == own)
 }

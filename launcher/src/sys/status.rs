@@ -1,7 +1,7 @@
 //! What the kernel tells of a process (proc_pid_status(5)).
 
 use crate::sys::file;
-use crate::sys::process::Pid;
+use crate::sys::process::{self, Pid};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -50,6 +50,11 @@ impl Status {
     pub fn set(&self, name: &str) -> u64 {
         self.field(name).and_then(|text| u64::from_str_radix(text, 16).ok()).unwrap_or(0)
     }
+}
+
+/// A number that proc_pid_stat(5) tells of a process, by its field there.
+pub fn stat_number(process: Pid, field: usize) -> Option<i32> {
+    stat_field(&process::about(process, "stat").ok()?, field)?.parse().ok()
 }
 
 /// A field of proc_pid_stat(5) in its text, by its number there. The name before it may hold anything.

@@ -18,7 +18,7 @@ use crate::enforce::replaced::Overlays;
 use crate::enforce::scratch;
 use crate::plan::namespaces::Layout;
 use crate::sys::process::{self, Change, Pid, SignalScope};
-use crate::sys::status::{Status, stat_field};
+use crate::sys::status::{Status, stat_number};
 use crate::sys::{descriptor, namespace, signal, socket};
 use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::time::{Duration, Instant};
@@ -378,10 +378,7 @@ impl Reaping {
 fn is_daemon(process: Pid, command: Pid) -> bool {
     const SESSION: usize = 6;
     const HANGUP: u64 = 1 << (libc::SIGHUP - 1);
-    let session = |process: Pid| {
-        let stat = process::about(process, "stat").ok()?;
-        stat_field(&stat, SESSION)?.parse::<Pid>().ok()
-    };
+    let session = |process: Pid| stat_number(process, SESSION);
     let ignores = |process: Pid| Status::of(process).is_ok_and(|status| status.set("SigIgn") & HANGUP != 0);
     let own = process::id();
     session(process).is_some_and(|other| other != command && session(own) != Some(other))

@@ -10,6 +10,7 @@ use crate::enforce::aside::set_aside_below;
 use crate::sys::SyscallError;
 use crate::sys::beneath::Directory;
 use crate::text::shown;
+use sbx_client::report::{Bytes, Finding, FindingKind};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -58,6 +59,13 @@ impl Look {
         let aside = self.tell_failure(path, set_aside_below(below, place))?;
         self.aside.insert(path.with_file_name(aside.file_name()?));
         Some(aside)
+    }
+
+    /// Names a file that is made or changed, and where it is if it was put aside: by whole paths.
+    pub fn found_file(&mut self, path: &Path, kind: FindingKind, names: Vec<Bytes>, aside: Option<PathBuf>) {
+        let put_aside = aside.iter().filter_map(|aside| Some(path.with_file_name(aside.file_name()?)));
+        let put_aside = put_aside.map(|aside| aside.as_path().into()).collect();
+        self.outcome.findings.push(Finding { path: path.into(), kind, names, put_aside });
     }
 
     pub fn tell_failure(&mut self, path: &Path, aside: Result<PathBuf, SyscallError>) -> Option<PathBuf> {

@@ -41,9 +41,7 @@ impl Aftermath {
                 continue;
             }
             let aside = look.put_aside(&self.root, place, &path);
-            let put_aside = aside.iter().filter_map(|aside| Some(aside.file_name()?.into())).collect();
-            let (path, kind) = (path.as_path().into(), FindingKind::FileMade);
-            look.outcome.findings.push(Finding { path, kind, names: Vec::new(), put_aside });
+            look.found_file(&path, FindingKind::FileMade, Vec::new(), aside);
         }
     }
 
@@ -61,7 +59,7 @@ impl Aftermath {
         let name = place.file_name().unwrap_or_default();
         let path = self.workspace.join(place);
         let aside = if is_made { look.put_aside(&self.root, place, &path) } else { None };
-        let put_aside = aside.iter().map(|aside| aside.as_os_str().into()).collect();
+        let put_aside = aside.iter().filter_map(|aside| Some(aside.file_name()?.into())).collect();
         look.outcome.findings.push(Finding {
             path: path.as_path().into(),
             kind: if is_made { FindingKind::RepositoryMade } else { FindingKind::RepositoryChanged },

@@ -13,7 +13,7 @@ use crate::sys::beneath::Directory;
 use crate::sys::path::{is_there, says_missing};
 use crate::sys::within::is_below;
 use crate::sys::{SyscallError, file, process};
-use sbx_client::report::{Finding, FindingKind};
+use sbx_client::report::FindingKind;
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -102,10 +102,8 @@ impl Aftermath {
     fn put_index_aside(&self, index: &Path, entries: &[Vec<u8>], look: &mut Look) {
         let path = self.workspace.join(index);
         let aside = look.put_aside(&self.root, index, &path);
-        let put_aside = aside.iter().map(|aside| aside.file_name().unwrap_or_default().into()).collect();
         let names = entries.iter().map(|entry| entry[..].into()).collect();
-        let path = path.as_path().into();
-        look.outcome.findings.push(Finding { path, kind: FindingKind::IndexChanged, names, put_aside });
+        look.found_file(&path, FindingKind::IndexChanged, names, aside);
     }
 
     /// What of git's own files in a repository may have been changed, and nobody has looked: the run before may have

@@ -14,7 +14,7 @@ use crate::sys::beneath::Directory;
 use crate::sys::file;
 use crate::sys::path::{Way, real_for_all, way};
 use crate::sys::within::{is_below, is_within};
-use sbx_client::report::{Finding, FindingKind};
+use sbx_client::report::FindingKind;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -150,9 +150,7 @@ impl Aftermath {
 
     fn put_file_aside(&self, place: &Path, path: &Path, look: &mut Look) {
         let aside = look.put_aside(&self.root, place, path);
-        let put_aside = aside.iter().map(|aside| self.workspace.join(aside).as_path().into()).collect();
-        let (path, kind) = (path.into(), FindingKind::FileMade);
-        look.outcome.findings.push(Finding { path, kind, names: Vec::new(), put_aside });
+        look.found_file(path, FindingKind::FileMade, Vec::new(), aside);
     }
 
     /// The link or file in the workspace that leads to where runs write.

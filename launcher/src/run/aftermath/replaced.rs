@@ -63,8 +63,7 @@ impl Aftermath {
                 meta.is_dir() && made.is_none_or(|made| meta.modified().is_ok_and(|written| written > made))
             });
             if is_written && !is_free(path, *shape) {
-                let (path, kind) = (path.as_path().into(), FindingKind::FileMade);
-                look.outcome.findings.push(Finding { path, kind, names: Vec::new(), put_aside: Vec::new() });
+                look.found_file(path, FindingKind::FileMade, Vec::new(), None);
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::supervise::dispatch::{Handler, Step};
 use crate::supervise::judge::{Judge, Verdict, error};
 use crate::supervise::waiting::{NotifiedCall, Waiting};
 use crate::sys::SyscallError;
-use crate::sys::process::{self, Pid};
+use crate::sys::process::Pid;
 use crate::sys::status;
 use crate::sys::within::is_within;
 use std::cell::OnceCell;
@@ -91,8 +91,7 @@ impl NullDevice {
 
 /// Whether a process has a controlling terminal (`tty_nr` in proc_pid_stat(5)). Where nobody can tell, it has.
 fn has_terminal(process: Pid) -> bool {
-    let stat = process::about(process, "stat").unwrap_or_default();
-    status::stat_field(&stat, 7) != Some("0")
+    status::stat_number(process, 7) != Some(0)
 }
 
 /// The device, where it is opened for writing as it can be.

@@ -173,7 +173,7 @@ fn no_link_takes_the_place_of_a_submodule() {
         );
         let first = "rmdir sub; ln -s n sub; mkdir n; echo gitdir: ../.git/modules/sub > n/.git";
         let said = shell(world, &[], first).run().success().err();
-        assert!(said.contains("n/.git.sbx-aside"), "{said}");
+        assert!(said.contains("there as .git.sbx-aside"), "{said}");
         shell(world, &[], "rm sub; ln -s ../victim sub").run().success();
         plain(world, "(cd n; git reset -q --hard) || true");
         assert!(!world.home.join("victim/f").exists());
@@ -292,7 +292,10 @@ fn no_link_leads_into_the_home_of_a_run() {
              mkdir in; ln -s $H/sub in/vendor; ln -s $PWD/in other; ln -s in/vendor more"
         );
         let said = shell(world, &[], &planted(world, &script)).run().success().err();
-        assert!(said.contains("put aside as 'vendor.sbx-aside'") && !looked_at(world, "in/vendor"), "{said}");
+        assert!(
+            said.contains("in/vendor.sbx-aside'; rename it back") && !looked_at(world, "in/vendor"),
+            "{said}"
+        );
         assert!(world.path("other").exists() && !world.path("more").exists(), "{said}");
         // The control.
         plain(world, "mv in/vendor.sbx-aside in/vendor");
@@ -303,7 +306,7 @@ fn no_link_leads_into_the_home_of_a_run() {
         for _ in 0..2 {
             let said = shell(world, &[], script).run().success().err();
             assert!(world.path("top").exists() && world.path("stream").is_symlink(), "{said}");
-            assert!(!world.path("through").is_symlink() && said.contains("'through.sbx-aside'"), "{said}");
+            assert!(!world.path("through").is_symlink() && said.contains("/through.sbx-aside'"), "{said}");
             plain(world, "mv through.sbx-aside through; rm stream");
             assert!(looked_at(world, "through"), "{said}");
             plain(world, "rm through");

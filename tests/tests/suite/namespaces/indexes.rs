@@ -43,7 +43,7 @@ fn an_index_leads_git_to_no_repository_that_is_not_looked_at() {
         let (is_led, said) = is_led(world, &script);
         assert!(!is_led, "{said}");
         let line = "the command put what git never puts there (.git/inside) into the index";
-        assert!(said.contains(line) && said.contains("put aside as 'index.sbx-aside'"), "{said}");
+        assert!(said.contains(line) && said.contains("index.sbx-aside'; 'git reset'"), "{said}");
         plain(world, "git reset -q; git diff --quiet");
     });
 }
@@ -150,7 +150,7 @@ fn a_repository_of_old_parts_is_found() {
             let (is_led, said) = is_led(world, &script);
             assert_eq!(is_led, !aside, "{said}");
             let says = if aside {
-                "sub/.git.sbx-aside"
+                "put aside there as .git.sbx-aside"
             } else {
                 "would act on its core.fsmonitor, which may be new"
             };
@@ -203,7 +203,10 @@ fn a_new_file_leads_to_no_bare_repository_with_settings_of_its_own() {
         shell(world, &["-q"], "true").run().success();
         for _ in 0..2 {
             let out = shell(world, &[], script).run().success();
-            assert!(!looked_at(world, "sub") && out.err().contains("sub/.git.sbx-aside"), "{out}");
+            assert!(
+                !looked_at(world, "sub") && out.err().contains("put aside there as .git.sbx-aside"),
+                "{out}"
+            );
         }
         // What git itself makes for a clone of the user's, with hooks of the user's, stays.
         let clone = "git clone -q . clone; printf '#!/bin/sh\\n' > clone/.git/hooks/post-commit; \
