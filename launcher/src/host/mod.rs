@@ -158,6 +158,11 @@ impl Host {
         self.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
     }
 
+    /// Where an agent of ssh listens (ssh-agent(1)), if SSH_AUTH_SOCK says so by an absolute path.
+    pub fn key_agent(&self) -> Option<&Path> {
+        self.variable("SSH_AUTH_SOCK").map(Path::new).filter(|socket| socket.is_absolute())
+    }
+
     /// The home directory, where HOME is an absolute path.
     pub fn home(&self) -> Option<&Path> {
         self.variable("HOME").map(Path::new).filter(|home| home.is_absolute())

@@ -116,6 +116,8 @@ pub struct Plan {
     pub missing: Vec<Watched>,
     /// The user's home directory.
     pub home: Option<PathBuf>,
+    /// Where the user's agent of ssh listens, as the environment says.
+    pub key_agent: Option<PathBuf>,
     /// What --deny-calls names.
     pub denied_calls: Vec<String>,
     /// Socket files that may be connected to.

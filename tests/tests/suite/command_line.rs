@@ -329,6 +329,33 @@ fn an_agent_of_ssh_signs_a_commit() {
     });
 }
 
+/// Where an agent has the key, nobody is told to open the key itself.
+#[test]
+fn a_key_that_an_agent_has_need_not_be_opened() {
+    promise!(kernel::PATHS);
+    sbx_tests::need!("ssh-agent", "ssh-add", "ssh-keygen");
+    in_worlds(|world| {
+        let key = world.home.join(".ssh/id_ed25519").display().to_string();
+        world.bare(["mkdir", "-p"]).arg(world.home.join(".ssh")).run().success();
+        world.bare(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", &key]).run().success();
+        let socket = world.home.join("agent.sock").display().to_string();
+        let run = |flags: &str, command: &str| {
+            let run = format!("{} run {flags} -- {command}", stage::sbx().display());
+            let script =
+                format!("ssh-agent -a {socket} sh -c 'ssh-add -q {key}; {run}'; E=$?; rm {socket}; exit $E");
+            world.bare(["sh", "-c", &script]).run()
+        };
+        let read = format!("ssh-keygen -y -f {key}");
+        let both = format!("--unix {socket} --env SSH_AUTH_SOCK");
+        run("", &read).failed().says(&format!("allow it with {both} (the agent then signs"));
+        run("--env SSH_AUTH_SOCK", &read).failed().says(&format!("allow it with --unix {socket} (the agent"));
+        // With the flags the key can be used. Who reads it all the same is told how.
+        let listed = run(&both, &format!("sh -c \"ssh-add -L; {read}\"")).failed();
+        assert!(listed.out().contains("ssh-ed25519 "), "{listed}");
+        listed.says(&format!("allow it with --ro {key} (keys and hosts of ssh)"));
+    });
+}
+
 /// Runs a line outside, in which `SBX` is `sbx run`.
 fn in_bash(world: &World, line: &str) -> Output {
     let line = line.replace("SBX", &format!("{} run", stage::sbx().display()));

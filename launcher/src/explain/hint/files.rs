@@ -55,13 +55,22 @@ impl Explainer {
         if access.intersects(Access::CREATE) && target.is_some() && target == self.closed_home {
             return Reason::of(rule, Some(Hint::of(["--home", "private"])));
         }
+        let home = self.home.as_deref();
+        if !writes && let Some(hint) = self.by_key_agent(path) {
+            return Reason::of(rule, Some(hint));
+        }
         let hint = target.map(|target| {
-            let home = self.home.as_deref();
             let whole = home.filter(|home| is_within(home, &target));
             let opens_home = whole.map(|_| "opens your home directory, with its keys and passwords");
             Hint::default().and(flag, &target).noting(opens_home.or_else(|| secrets_at(&target, home)))
         });
         Reason::of(rule, hint)
+    }
+
+    /// What lets a command use a key of ssh's that it may not read.
+    fn by_key_agent(&self, path: &Path) -> Option<Hint> {
+        let agent = self.key_agent.as_ref().filter(|_| self.attempts.connects_unix())?;
+        agent.hint_for(path, self.home.as_deref()?)
     }
 
     /// Why a connection to a UNIX socket finds nothing that is there outside, and what would allow it.

@@ -9,6 +9,7 @@ pub mod capability;
 mod files;
 mod flags;
 mod host;
+mod key_agent;
 mod limit;
 mod place;
 mod reason;
@@ -38,6 +39,7 @@ use attempt::{Attempts, Change};
 use capability::Lacking;
 pub use flags::includes_restriction;
 pub use host::{Host, Outside, bracketed};
+use key_agent::KeyAgent;
 pub use place::{CHANGES, is_whole};
 pub use reason::{Hint, Reason, Rule};
 use sbx_policy::calls::Call;
@@ -79,6 +81,7 @@ pub struct Explainer {
     home: Option<PathBuf>,
     /// The home directory, where the run could have one of its own and has none.
     closed_home: Option<PathBuf>,
+    key_agent: Option<KeyAgent>,
     commands: Option<Rc<Commands>>,
     layout: Option<Rc<Layout>>,
     /// The capabilities that the user has outside.
@@ -119,6 +122,7 @@ impl Explainer {
             workspace: plan.workspace.clone(),
             home: plan.home.clone(),
             closed_home: closed_home(plan),
+            key_agent: KeyAgent::of(plan),
             commands: plan.commands.clone(),
             layout: plan.namespaces.as_ref().ok().cloned(),
             outside: plan.outside,
@@ -150,6 +154,7 @@ impl Explainer {
             workspace: Some(workspace.to_path_buf()),
             home: None,
             closed_home: None,
+            key_agent: None,
             commands: None,
             layout: None,
             outside: CapabilitySet::all(),

@@ -101,6 +101,7 @@ impl Draft<'_> {
             record,
             missing,
             home: host.home().map(Path::to_path_buf),
+            key_agent: host.key_agent().map(Path::to_path_buf),
             environment,
             loads_shim: seal.is_some() && !logs && static_programs::is_sealable(program, host),
             seal,

@@ -101,6 +101,7 @@ impl Policy {
             record: _,
             missing: _,
             home,
+            key_agent: _,
             denied_calls: _,
             sockets,
             commands: _,
