@@ -124,13 +124,9 @@ fn usage(error: &clap::Error, arguments: &[OsString]) -> i32 {
     }
 }
 
-/// One line on stderr; where that is gone there is nobody to tell. Nor is a reader waited for that takes nothing: the
-/// command that has ended may have filled the pipe, or have made it one that does not wait.
+/// One line on stderr.
 fn complain(sentence: &str) {
-    let mut stderr = Stderr::default();
-    stderr.never_wait();
-    stderr.say(&format!("sbx: {sentence}\n"));
-    stderr.finish();
+    Stderr::say_alone(&format!("sbx: {sentence}\n"));
 }
 
 /// Writes to stdout; a reader that is gone is not our failure.

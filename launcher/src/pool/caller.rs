@@ -32,10 +32,7 @@ pub fn run(request: Request, verify: Check) -> Result<i32, Refusal> {
 }
 
 fn say(line: &str) {
-    let mut stderr = Stderr::default();
-    stderr.never_wait();
-    stderr.say(&format!("sbx: {line}\n"));
-    stderr.finish();
+    Stderr::say_alone(&format!("sbx: {line}\n"));
 }
 
 /// A connection to the run that has the command.

@@ -207,10 +207,7 @@ impl Door for Socket<'_> {
 
     fn end(&mut self, result: Result<i32, Refusal>) {
         let status = result.unwrap_or_else(|refusal| {
-            let mut stderr = Stderr::default();
-            stderr.never_wait();
-            stderr.say(&format!("sbx: {refusal}\n"));
-            stderr.finish();
+            Stderr::say_alone(&format!("sbx: {refusal}\n"));
             refusal.status().into()
         });
         // Whoever reads what was written to them is not to wait for what follows.

@@ -242,10 +242,7 @@ impl Reporter {
 
 /// Writes a table to standard error. A reader that takes nothing is not waited for without end.
 fn show_people(table: &str) {
-    let mut stderr = Stderr::default();
-    stderr.never_wait();
-    stderr.say(&format!("\n{table}"));
-    stderr.finish();
+    Stderr::say_alone(&format!("\n{table}"));
 }
 
 /// Reports a command line that could not be understood to the places that it names.

@@ -22,12 +22,25 @@ pub struct Stderr {
     waiting: Vec<u8>,
 }
 
+/// The signals by which writing to a file or pipe may end a process.
+const OF_WRITING: [i32; 2] = [libc::SIGXFSZ, libc::SIGPIPE];
+
 impl Stderr {
+    /// Writes some text while no command runs. Where stderr is gone there is nobody to tell. Nor is a reader waited for
+    /// that takes nothing: a command that has ended may have filled the pipe, or have made it one that does not wait.
+    pub fn say_alone(text: &str) {
+        let mut stderr = Stderr { never_waits: true, ..Stderr::default() };
+        signal::without(&OF_WRITING, || {
+            stderr.say(text);
+            stderr.finish();
+        });
+    }
+
     /// Writes a line, now or later.
     pub fn say(&mut self, line: &str) {
         if !self.never_waits {
             // A stderr that is gone, or may not grow, has no reader to miss the line.
-            let _ = signal::without(libc::SIGXFSZ, || std::io::stderr().lock().write_all(line.as_bytes()));
+            let _ = signal::without(&OF_WRITING, || std::io::stderr().lock().write_all(line.as_bytes()));
             return;
         }
         self.waiting.extend_from_slice(line.as_bytes());
@@ -67,7 +80,7 @@ impl Stderr {
 
     fn pass_on_within(&mut self, patience: Duration) {
         if !self.waiting.is_empty() {
-            signal::without(libc::SIGXFSZ, || self.write(patience));
+            signal::without(&[libc::SIGXFSZ], || self.write(patience));
         }
     }
 

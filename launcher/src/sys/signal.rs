@@ -171,13 +171,13 @@ pub fn drain(set: &Set) {
     while wait_for(set, Duration::ZERO).is_some() {}
 }
 
-/// Acts with a signal blocked, and takes it if that has caused it.
-pub fn without<R>(number: i32, act: impl FnOnce() -> R) -> R {
-    let (one, mut before) = (Set::of(&[number]), Set::of(&[]));
+/// Acts with some signals blocked, and takes those that this has caused.
+pub fn without<R>(numbers: &[i32], act: impl FnOnce() -> R) -> R {
+    let (these, mut before) = (Set::of(numbers), Set::of(&[]));
     // SAFETY: two valid sets.
-    unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const one.0, &raw mut before.0) };
+    unsafe { libc::sigprocmask(libc::SIG_BLOCK, &raw const these.0, &raw mut before.0) };
     let result = act();
-    drain(&one);
+    drain(&these);
     let _ = set_mask(&before);
     result
 }

@@ -113,6 +113,28 @@ fn a_line_that_the_callers_limit_has_no_room_for_ends_nothing() {
     });
 }
 
+/// Neither a warning nor an error that nobody reads is in the way of the run, or of its status.
+#[test]
+fn lines_that_nobody_reads_end_nothing() {
+    in_worlds(|world| {
+        let status = |words: &str| {
+            let run = format!("{} run {words} 2>&1 >/dev/null", stage::sbx().display());
+            let script =
+                format!("{{ until [ -e alone ]; do sleep 0.02; done; {run}; }} | {{ exec <&-; : > alone; }}");
+            world
+                .bare(["bash", "-c", &format!("rm -f alone; {script}; echo ${{PIPESTATUS[0]}}")])
+                .run()
+                .success()
+                .out()
+        };
+        // The flag has it warn.
+        assert_eq!(status("--ro / -- sh -c ': > went-on; exit 3'"), "3\n");
+        assert!(world.exists("went-on"));
+        assert_eq!(status("-- none-of-this-name"), "127\n");
+        assert_eq!(status("--ro none-of-this-name -- true"), "125\n");
+    });
+}
+
 /// What sbx says to nobody is its own affair: the command does not get the SIGPIPE.
 #[test]
 fn the_command_goes_on_where_nobody_reads_what_is_said_of_it() {
