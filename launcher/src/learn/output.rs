@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 pub struct Output {
     path: PathBuf,
     name: OsString,
+    /// The path of its directory.
+    above: PathBuf,
     directory: OwnedFd,
 }
 
@@ -36,7 +38,12 @@ impl Output {
         }
         let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let directory = file::open_directory(above).map_err(|failed| cannot(failed.to_string()))?;
-        let output = Output { path: path.to_path_buf(), name: name.to_os_string(), directory };
+        let output = Output {
+            path: path.to_path_buf(),
+            name: name.to_os_string(),
+            above: above.to_path_buf(),
+            directory,
+        };
         output.try_it().map_err(|failed| cannot(failed.to_string()))?;
         Ok(output)
     }
@@ -48,11 +55,18 @@ impl Output {
         file::unlink(self.directory.as_fd(), &name)
     }
 
-    /// Writes it, whole or not at all. What has the name is replaced, and not followed.
+    /// Writes it, whole or not at all. What has the name is replaced, and not followed. An error where the path leads
+    /// elsewhere by now: what is there, the command may have made.
     pub fn write(&self, text: &str) -> Result<(), Refusal> {
-        let written = file::replace(self.directory.as_fd(), &self.name, text.as_bytes(), 0o644);
-        written.map_err(|failed| {
-            Refusal::new(format!("cannot write the profile '{}': {failed}", shown(&self.path)))
-        })
+        let (directory, path) = (self.directory.as_fd(), shown(&self.path));
+        let written = file::replace(directory, &self.name, text.as_bytes(), 0o644);
+        written.map_err(|failed| Refusal::new(format!("cannot write the profile '{path}': {failed}")))?;
+        match file::leads_to(&self.above, directory) {
+            true => Ok(()),
+            false => Err(Refusal::new(format!(
+                "cannot write the profile '{path}': its directory was moved or replaced meanwhile, and the profile went \
+                 along with it; what is at that path now may be the command's: do not use it"
+            ))),
+        }
     }
 }

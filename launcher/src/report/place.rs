@@ -153,11 +153,12 @@ impl Replaced {
             return Err("something else took its place at once".into());
         }
         // Others that may rename the directory could have put another one there, with a report of their own in it.
-        let there = file::open_directory(&self.parent).and_then(|now| file::identity(now.as_fd()));
-        match (there, file::identity(directory)) {
-            (Ok(there), Ok(ours)) if there.is(ours) => Ok(()),
-            _ => Err("its directory was moved or replaced during the run, and the report went along with it"
-                .into()),
+        match file::leads_to(&self.parent, directory) {
+            true => Ok(()),
+            false => {
+                Err("its directory was moved or replaced during the run, and the report went along with it"
+                    .into())
+            }
         }
     }
 }

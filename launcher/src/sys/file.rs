@@ -87,6 +87,12 @@ pub fn open_directory(path: &Path) -> Result<OwnedFd, SyscallError> {
     open(CWD, path.as_os_str(), OFlags::PATH | OFlags::DIRECTORY, 0)
 }
 
+/// Whether a path leads to a directory that was opened by it: others may have moved it away, and put another one there.
+pub fn leads_to(path: &Path, directory: BorrowedFd<'_>) -> bool {
+    let there = open_directory(path).and_then(|there| identity(there.as_fd()));
+    identity(directory).is_ok_and(|held| there.is_ok_and(|there| there.is(held)))
+}
+
 /// Neither follows a symbolic link, nor waits for a FIFO, nor takes a terminal.
 const CAREFULLY: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 

@@ -3,7 +3,7 @@
 use super::{FILE, learn, learned, under_learned};
 use sbx_tests::servers::{HttpServer, UnixServer};
 use sbx_tests::world::SECRET;
-use sbx_tests::{World, in_worlds, need};
+use sbx_tests::{World, in_worlds, kernel, need, promise};
 use serde_json::Value;
 
 /// Whether any rule of the learned profile is about a path with these words.
@@ -63,7 +63,7 @@ fn a_learned_commit_opens_no_hooks() {
         let out = under_learned(world, &format!("{script}; {attack}"));
         let log = world.bare(["git", "rev-list", "--count", "HEAD"]).run();
         assert!(log.out().trim().parse::<u32>().is_ok_and(|count| count >= 3), "{out} {log}");
-        if sbx_tests::kernel::promises_namespaces() {
+        if kernel::promises_namespaces() {
             assert_eq!(
                 (world.exists(".git/hooks/post-commit"), world.read(".git/config")),
                 (false, before),
@@ -83,7 +83,7 @@ fn what_a_home_directory_leads_to_stays_protected() {
         let kept = world.write("dot/bashrc", "as it was\n");
         std::os::unix::fs::symlink(&kept, world.home.join(".bashrc")).unwrap();
         learn(world, &[], "echo x > ordinary").run().success();
-        if !sbx_tests::kernel::promises_namespaces() {
+        if !kernel::promises_namespaces() {
             return;
         }
         let attack = "echo changed >> dot/bashrc; echo x > more; true";
@@ -131,6 +131,32 @@ fn a_link_in_the_place_of_a_learned_file_leads_nowhere() {
         assert_eq!(out.out(), "end\n", "{out}");
         let run = world.sbx(["run", "-p", FILE, "--ro", &secret(world), "--", "/bin/sh", "-c", &read]).run();
         assert!(run.out().contains(SECRET), "{run}");
+    });
+}
+
+/// It would be taken for the one that was learned.
+#[test]
+fn a_profile_of_the_commands_does_not_take_the_place_of_the_learned_one() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        world.make_dir(&world.path("real"));
+        for (before, away) in [
+            ("mkdir out", "mv out out2 && mkdir out"),
+            ("ln -s real out", "rm out && mkdir out"),
+            ("mkdir out", "true"),
+        ] {
+            world.bare(["sh", "-c", &format!("rm -rf out out2 real/p.json; {before}")]).run().success();
+            let script = format!("touch built; {away}; echo '{{}}' > out/p.json");
+            let words = ["learn", "-p", "workspace", "-o", "out/p.json", "--", "sh", "-c", &script];
+            let out = world.sbx(words).run();
+            if away == "true" {
+                out.success().says("wrote 'out/p.json'");
+                assert_ne!(world.read("out/p.json").as_deref(), Some("{}\n"));
+            } else {
+                let out = out.exited(125).says("its directory was moved or replaced meanwhile");
+                assert!(!out.err().contains("wrote") && !out.err().contains("run it with"), "{out}");
+            }
+        }
     });
 }
 
