@@ -104,6 +104,11 @@ pub struct Meaning {
 }
 
 impl Meaning {
+    /// Closes UNIX sockets, where servers outside may listen. Pairs of them can be made.
+    pub fn close_unix_sockets(&mut self) {
+        self.calls.get_or_insert_default().deny.push(json!("socket[unix]"));
+    }
+
     /// The profile's document. `here` is where it is made.
     pub fn document(self, here: &Variables, losses: &mut Losses) -> Result<Value, Fault> {
         let lengths =

@@ -1,8 +1,9 @@
 //! Settings of agents: what a profile made of them lets through and what it refuses.
 
 use super::made_of;
+use sbx_tests::servers::UnixServer;
 use sbx_tests::world::SECRET;
-use sbx_tests::{World, as_users};
+use sbx_tests::{World, as_users, need};
 use serde_json::Value;
 
 /// Reads a secret, writes in the workspace, in a directory of it, and beside it.
@@ -40,6 +41,39 @@ fn hold(language: &str, cases: &[(&str, [bool; 4])]) {
         for (document, [secret, made, fixed, beside]) in cases {
             let meant = Allowed { secret: *secret, made: *made, fixed: *fixed, beside: *beside };
             assert_eq!(allowed(&world, language, document), meant, "{language}: {document}");
+        }
+    });
+}
+
+/// A server outside that listens in the workspace. The twins have what opens UNIX sockets in their settings.
+#[test]
+fn unix_sockets_are_closed_where_the_settings_close_them() {
+    need!("python3");
+    let script = "import socket; s = socket.socket(socket.AF_UNIX); s.connect('server')";
+    as_users(|user| {
+        let world = World::new(user);
+        let srt =
+            |more: &str| format!("{{\"network\":{{{more}}},\"filesystem\":{{\"allowWrite\":[\".\"]}}}}");
+        let claude = |more: &str| format!("{{\"sandbox\":{{\"enabled\":true,\"network\":{{{more}}}}}}}");
+        let all = "\"allowAllUnixSockets\":true";
+        let codex = "sandbox_mode = 'workspace-write'\n";
+        let open = format!("{codex}[sandbox_workspace_write]\nnetwork_access = true\n");
+        for (language, document, connects) in [
+            ("srt", srt(""), false),
+            ("srt", srt(all), true),
+            ("claude", "{}".to_string(), false),
+            ("claude", claude(""), false),
+            ("claude", claude(all), true),
+            ("codex", "sandbox_mode = 'read-only'\n".to_string(), false),
+            ("codex", codex.to_string(), false),
+            ("codex", open, true),
+        ] {
+            let server = UnixServer::at(&world.path("server"));
+            let profile = made_of(&world, language, &document);
+            let out = world.sbx(["run", "-p"]).arg(&profile).args(["--", "python3", "-c", script]).run();
+            let out = if connects { out.success() } else { out.failed() };
+            assert_eq!(server.connections() > 0, connects, "{document}: {out}");
+            std::fs::remove_file(world.path("server")).unwrap();
         }
     });
 }

@@ -54,6 +54,7 @@ pub fn read(text: &[u8], losses: &mut Losses) -> Result<Meaning, ProfileCause> {
     let mut fields = json::parse(text)?.open_fields(&Place::Top)?;
     misplaced(&fields, &INNER)?;
     let mut meaning = Meaning { description: "made of settings of Claude Code", ..Meaning::default() };
+    meaning.close_unix_sockets();
     let mut rules = FileRules::default();
     rules.allow_writing(below(Variable::Workspace, ""), "sandbox");
     fields.take("sandbox", |node, place| sandbox(node, place, &mut rules, &mut meaning, losses))?;

@@ -172,6 +172,10 @@ fn modes(
         unknown(&fields, &["writable_roots", "network_access", "exclude_tmpdir_env_var"], losses);
         Ok(())
     })?;
+    if mode == Mode::ReadOnly || !network {
+        // Without a network its filter lets nobody connect.
+        meaning.close_unix_sockets();
+    }
     if mode == Mode::ReadOnly {
         return Ok(());
     }

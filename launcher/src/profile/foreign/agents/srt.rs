@@ -37,6 +37,8 @@ pub fn read(text: &[u8], losses: &mut Losses) -> Result<Meaning, ProfileCause> {
     let mut fields = json::parse(text)?.open_fields(&Place::Top)?;
     let mut meaning =
         Meaning { description: "made of settings of @anthropic-ai/sandbox-runtime", ..Meaning::default() };
+    // On Linux its filter lets nobody make one, unless it is told to.
+    meaning.close_unix_sockets();
     fields.require("network", |node, place| network(node, place, &mut meaning, losses))?;
     let mut rules = FileRules::default();
     fields.require("filesystem", |node, place| rules.read(node, place, losses))?;
@@ -73,7 +75,13 @@ pub fn network(node: Node, place: &Place, meaning: &mut Meaning, losses: &mut Lo
     })?;
     let sockets = "UNIX sockets are allowed by path on macOS only; network.unix of a profile names each";
     lose(&mut fields, "allowUnixSockets", sockets, losses)?;
-    lose(&mut fields, "allowAllUnixSockets", "network.unix of a profile names each UNIX socket", losses)?;
+    fields.take("allowAllUnixSockets", |node, place| {
+        if node.truth(place)? {
+            meaning.calls = None;
+            losses.note(place, "network.unix of a profile names each UNIX socket outside the workspace");
+        }
+        Ok(())
+    })?;
     let proxy = "the broker of a run passes bytes on as they are, and asks no other proxy";
     for key in PROXIES {
         lose(&mut fields, key, proxy, losses)?;

@@ -38,7 +38,7 @@ pub fn read(text: &[u8], losses: &mut Losses) -> Result<Meaning, ProfileCause> {
         is_whole: true,
         ..Meaning::default()
     };
-    files(&service, &mut meaning.files, losses)?;
+    files(&service, meaning.base, &mut meaning.files, losses)?;
     network(&service, said.makes_sockets, &mut meaning, losses)?;
     privileges(&service, losses)?;
     environment(&service, &mut meaning, losses)?;
@@ -46,12 +46,12 @@ pub fn read(text: &[u8], losses: &mut Losses) -> Result<Meaning, ProfileCause> {
     Ok(meaning)
 }
 
-fn files(service: &Service, files: &mut Files, losses: &mut Losses) -> Result<(), ProfileCause> {
+fn files(service: &Service, base: Base, files: &mut Files, losses: &mut Losses) -> Result<(), ProfileCause> {
     files.add(root(), Access::Read, "the unit");
     // Scratch is a run's own, with PrivateTmp= and without.
     files.add(below(Variable::Tmp, ""), Access::Write, "PrivateTmp");
     Places::of(service, losses)?.settle(files, losses);
-    execution(service, files, losses)?;
+    execution(service, base, files, losses)?;
     if service.is_on("PrivateDevices")? {
         let place = service.last("PrivateDevices").map_or_else(String::new, Setting::place);
         losses.note(
@@ -63,7 +63,12 @@ fn files(service: &Service, files: &mut Files, losses: &mut Losses) -> Result<()
 }
 
 /// `NoExecPaths=/` with `ExecPaths=` lists what may be executed. Other exceptions of exceptions are lost.
-fn execution(service: &Service, files: &mut Files, losses: &mut Losses) -> Result<(), ProfileCause> {
+fn execution(
+    service: &Service,
+    base: Base,
+    files: &mut Files,
+    losses: &mut Losses,
+) -> Result<(), ProfileCause> {
     let bare = |word: &str| values::path(split(word).1);
     let closed = service.words("NoExecPaths")?;
     let Some((setting, _)) = closed.first() else { return Ok(()) };
@@ -86,6 +91,13 @@ fn execution(service: &Service, files: &mut Files, losses: &mut Losses) -> Resul
         losses.note(
             setting.place(),
             "programs of the system can be executed in every profile; see commands.allow",
+        );
+    }
+    if base == Base::ReadOnly && !open.iter().any(|(location, _)| *location == root()) {
+        losses.note(
+            setting.place(),
+            "the workspace, scratch and toolchains in the home can be executed as well, as in 'read-only', which the \
+             profile extends; with SystemCallFilter= it extends 'custom', and they cannot",
         );
     }
     files.execute_only(open);

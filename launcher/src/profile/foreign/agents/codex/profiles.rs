@@ -213,6 +213,7 @@ impl Said {
         match self.network {
             Some(true) if domains.is_empty() => meaning.network.mode = Some(NetworkMode::Host),
             Some(true) => add_domains(&domains, place, &mut meaning.network, losses),
+            Some(false) | None if meaning.network.unix.is_empty() => meaning.close_unix_sockets(),
             Some(false) | None => {}
         }
         Ok(())
