@@ -13,14 +13,19 @@ const CACHE: &str = "sbx";
 /// Writes what the profile opens, closes and protects.
 pub fn paths(profile: &Profile, unit: &mut Unit, losses: &mut Losses) {
     let paths = &profile.paths;
-    let mut words = |list: &[&PathEntry], binds: bool| -> Vec<String> {
-        list.iter().filter_map(|entry| word(entry, binds, losses)).collect()
+    let mut list = |unit: &mut Unit, directive: &'static str, entries: &[&Location]| {
+        let words: Vec<_> = entries.iter().filter_map(|entry| word(entry, directive, losses)).collect();
+        unit.list(directive, "", &words);
+        if entries.iter().any(|entry| entry.base == Some(Variable::Workspace)) {
+            let what = "a unit has no workspace: name its directory, or what the profile names in it, in";
+            losses.note("${WORKSPACE}", format!("{what} {directive}="));
+        }
     };
-    let (read, execute): (Vec<_>, Vec<_>) = (paths.read.iter().collect(), paths.execute.iter().collect());
+    let (read, execute) = (locations(&paths.read), locations(&paths.execute));
     // What a run has of its own is not the machine's here either.
-    let write: Vec<_> = paths.write.iter().filter(|entry| !own::is_own(profile, entry)).collect();
-    let deny: Vec<_> = paths.deny.iter().collect();
-    let seen: Vec<_> = [&read[..], &execute, &profile.network.unix.iter().collect::<Vec<_>>()].concat();
+    let write: Vec<&Location> =
+        paths.write.iter().filter(|entry| !own::is_own(profile, entry)).map(|entry| &entry.value).collect();
+    let seen = [&read[..], &execute, &locations(&profile.network.unix)].concat();
     // Where all may be read, nothing has to be put into an empty root.
     let shows_all = seen.iter().any(|entry| entry.is_root());
     if shows_all {
@@ -28,20 +33,18 @@ pub fn paths(profile: &Profile, unit: &mut Unit, losses: &mut Losses) {
         if !write.iter().any(|entry| entry.is_root()) {
             unit.set("ProtectSystem", "strict");
         }
-        unit.list("ReadWritePaths", "", &words(&write, false));
+        list(unit, "ReadWritePaths", &write);
     } else {
         unit.set("TemporaryFileSystem", "/:ro");
-        unit.list("BindReadOnlyPaths", "", &words(&seen, true));
-        unit.list("BindPaths", "", &words(&write, true));
+        list(unit, "BindReadOnlyPaths", &seen);
+        list(unit, "BindPaths", &write);
     }
     if !execute.iter().any(|entry| entry.is_root()) {
         unit.set("NoExecPaths", "/");
-        unit.list("ExecPaths", "", &words(&execute, false));
+        list(unit, "ExecPaths", &execute);
     }
-    unit.list("InaccessiblePaths", "", &words(&deny, false));
-    let protected: Vec<String> =
-        paths.protect.iter().filter_map(|entry| word(&entry.path, false, losses)).collect();
-    unit.list("ReadOnlyPaths", "", &protected);
+    list(unit, "InaccessiblePaths", &locations(&paths.deny));
+    list(unit, "ReadOnlyPaths", &paths.protect.iter().map(|entry| &entry.path).collect::<Vec<_>>());
     // PrivateTmp= would hide /var/tmp too.
     match profile.uses(Variable::Tmp) {
         true if shows_all => unit.set("TemporaryFileSystem", "/tmp:mode=1777"),
@@ -53,8 +56,13 @@ pub fn paths(profile: &Profile, unit: &mut Unit, losses: &mut Losses) {
     }
 }
 
+fn locations(entries: &[PathEntry]) -> Vec<&Location> {
+    entries.iter().map(|entry| &entry.value).collect()
+}
+
 /// A path as a unit has it: with a specifier for a variable. A missing one is no error, behind `-`.
-fn word(location: &Location, binds: bool, losses: &mut Losses) -> Option<String> {
+fn word(location: &Location, directive: &str, losses: &mut Losses) -> Option<String> {
+    let binds = directive.starts_with("Bind");
     let rest = location.rest.replace('%', "%%");
     let path = match location.base {
         None => rest,
@@ -70,13 +78,7 @@ fn word(location: &Location, binds: bool, losses: &mut Losses) -> Option<String>
         Some(Variable::Tmp) => format!("/tmp{rest}"),
         Some(Variable::Cache) if binds => return None,
         Some(Variable::Cache) => format!("%C/{CACHE}{rest}"),
-        Some(Variable::Workspace) => {
-            losses.note(
-                "${WORKSPACE}",
-                "a unit has no workspace: name the directory in BindPaths= and ExecPaths=",
-            );
-            return None;
-        }
+        Some(Variable::Workspace) => return None,
     };
     // Behind a colon another name of it would begin.
     let path = if binds { path.replace(':', "\\:") } else { path };
