@@ -32,6 +32,7 @@ const RECIPES: &[Recipe] = &[
     NARROW,
     c("hello", "hello.c", &[]),
     c("facts", "facts.c", &[]),
+    c("starts", "starts.c", &[]),
     c("hook.so", "hook.c", &["-shared", "-fPIC"]),
     c("rival.so", "rival.c", &["-shared", "-fPIC", "-Wl,-z,initfirst"]),
     c("stopper", "stopper.c", FREESTANDING_STATIC),

@@ -7,6 +7,8 @@
 
 mod calls;
 mod end;
+#[cfg(feature = "library")]
+mod environment;
 mod next;
 #[cfg(feature = "library")]
 mod objects;

@@ -16,6 +16,7 @@ pub const READLINKAT: u32 = of([267, 78]);
 pub const FACCESSAT: u32 = of([269, 48]);
 pub const STATX: u32 = of([332, 291]);
 pub const GETXATTR: u32 = of([191, 8]);
+pub const SCHED_YIELD: u32 = of([24, 124]);
 pub const EXIT_GROUP: u32 = of([231, 94]);
 
 /// Makes a system call. The result is the kernel's: for an error, the negative error number.

@@ -1,7 +1,7 @@
 //! Whose refusals are told: a child has its parent's memory, or a copy of it.
 
 use super::{lines, none, one};
-use sbx_tests::{World, in_worlds, need, promise};
+use sbx_tests::{World, in_worlds, need, promise, subjects};
 
 /// The lines of a program in Python, which finds a file outside as `KEPT` and a directory out of sight as `HIDDEN`.
 fn python(world: &World, program: &str) -> Vec<String> {
@@ -47,6 +47,52 @@ fn a_child_that_starts_nothing_says_what_it_was_refused() {
         let fails = "fails(subprocess.run, [KEPT])\n";
         let said = python(world, &format!("{fails}fails(os.listdir, HIDDEN)\nsys.exit(1)"));
         assert!(said.iter().any(|line| line.contains("hidden")), "{said:?}");
+    });
+}
+
+/// libc starts a program by itself in some functions, and Go does it without libc. Nobody sees the library, and what the
+/// program sets stays.
+#[test]
+fn what_is_started_in_any_way_says_what_it_was_refused() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        let starts = world.install(&subjects::program("starts"), "starts").display().to_string();
+        let refused =
+            format!("cat {}; echo ${{NEW-none}} $0 $6; exit 3", world.outside.join("kept").display());
+        for (way, shows) in [
+            ("system", "none sh\nNEW=1\n"),
+            ("popen", "none sh\n"),
+            ("execl", "none 0 6\n"),
+            ("execlp", "none 0 6\n"),
+            ("execle", "2 0 6\n"),
+        ] {
+            let out = world.sbx(["run", "--", &starts, way, &refused]).run().exited(3).prints(shows);
+            one(&out.sbx_lines(), &["may not read", "kept", "in cat["]);
+        }
+        let own = "LD_PRELOAD=libm.so.6 exec";
+        let out =
+            world.sbx(["run", "--", "sh", "-c", &format!("{own} {starts} system true")]).run().success();
+        assert_eq!(out.out(), "LD_PRELOAD=libm.so.6\nNEW=1\n");
+    });
+}
+
+#[test]
+fn interpreters_that_have_a_shell_start_programs_pass_the_library_on() {
+    need!("awk", "perl", "python3", "script", "go");
+    promise!(namespaces);
+    in_worlds(|world| {
+        let kept = world.outside.join("kept").display().to_string();
+        world.write("main.go", format!("package main\n\n//go:generate cat {kept}\nfunc main() {{}}\n"));
+        for command in [
+            format!("awk 'BEGIN {{ exit system(\"cat {kept}\") }}'"),
+            format!("awk 'BEGIN {{ exit (\"cat {kept}\" | getline) < 1 }}'"),
+            format!("perl -e 'exit(system(\"cat {kept}; exit 3\") >> 8)'"),
+            format!("python3 -c 'import os; os._exit(os.system(\"cat {kept}\") >> 8)'"),
+            format!("script -qec 'cat {kept}' /dev/null"),
+            "go generate main.go".to_string(),
+        ] {
+            one(&lines(world, &[], &command), &["may not read", "kept", "in cat["]);
+        }
     });
 }
 
