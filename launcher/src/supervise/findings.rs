@@ -7,7 +7,7 @@ use crate::supervise::handlers::refused_paths::RefusedPaths;
 use crate::supervise::judge::Judge;
 use crate::supervise::violation::Violations;
 use crate::supervise::waiting::Told;
-use crate::sys::path::is_of_process;
+use crate::sys::path::{self, is_of_process};
 use crate::sys::process::{self, Pid};
 use crate::sys::within;
 use std::os::unix::ffi::OsStrExt;
@@ -98,9 +98,9 @@ impl Findings {
     pub fn is_argument(&self) -> bool {
         let words = process::about(self.told.caller.process, "cmdline").unwrap_or_default();
         if let Some(number) = self.process() {
-            return words.contains(&number.to_string());
+            return has_name(&words, &number.to_string());
         }
-        self.given().is_some_and(|path| words.contains(&*String::from_utf8_lossy(path)))
+        self.given().is_some_and(|path| has_name(&words, &String::from_utf8_lossy(path)))
     }
 
     /// Whether the user knows the file by its name, as the settings are not that programs look for on their own.
@@ -151,16 +151,49 @@ impl Findings {
             && self.told.decoded.paths.iter().all(|argument| argument.access == Access::METADATA)
     }
 
-    /// The directory that the call lists by its full name.
+    /// The directory that the call lists, or only opens, by its full name.
     pub fn listed(&self) -> Option<&Path> {
-        let lists =
-            |argument: &PathArgument| argument.access == Access::LIST && argument.path.starts_with(b"/");
         let (directory, _) = self.path.as_ref()?;
+        let lists = |argument: &PathArgument| {
+            let is_read = argument.access == Access::READ && path::is_directory(directory);
+            (argument.access == Access::LIST || is_read) && argument.path.starts_with(b"/")
+        };
         self.told.decoded.paths.iter().all(lists).then_some(directory)
     }
 
     /// The path as the caller gave it.
     pub fn given(&self) -> Option<&[u8]> {
         self.told.decoded.paths.first().map(|argument| &*argument.path)
+    }
+}
+
+/// Whether the words of a command have a name, and not only one that begins with it: `/dev` is not in `/dev/stdin`.
+fn has_name(words: &str, name: &str) -> bool {
+    let goes_on = |rest: &str| rest.starts_with(|next: char| next.is_alphanumeric() || "/._-".contains(next));
+    let ends = |rest: &str| !goes_on(rest.strip_prefix('/').unwrap_or(rest));
+    !name.is_empty()
+        && words.match_indices(name).any(|(at, _)| words.get(at + name.len()..).is_some_and(ends))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has_name;
+
+    #[test]
+    fn a_name_is_among_the_words_as_a_whole() {
+        for words in [
+            "cat\0/srv/x\0",
+            "sh\0-c\0cat /srv/x; ls\0",
+            "cc\0-I/srv/x\0",
+            "a\0--at=/srv/x:/y\0",
+            "/srv/x",
+            "ls\0/srv/x/\0",
+        ] {
+            assert!(has_name(words, "/srv/x"), "{words}");
+        }
+        for words in ["cat\0/srv/xy\0", "cat\0/srv/x/y\0", "cat\0/srv/x.c\0", "", "/srv"] {
+            assert!(!has_name(words, "/srv/x"), "{words}");
+        }
+        assert!(!has_name("xargs\0-a\0a/b\0", "/") && has_name("ls\0/\0", "/") && !has_name("ls\0", ""));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use sbx_tests::{User, World, in_worlds, need, processes, stage, sys};
+use sbx_tests::{User, World, in_worlds, kernel, need, processes, promise, stage, sys};
 
 #[test]
 fn signals_reach_the_command() {
@@ -399,6 +399,7 @@ fn a_run_refused_for_lack_of_descriptors_leaves_nothing() {
 #[test]
 fn mounts_of_runs_that_have_ended_do_not_pile_up() {
     need!("unshare");
+    promise!(kernel::TCP_PORTS);
     in_worlds(|world| {
         let times = |limit: u32, script: &str| {
             let unshare = ["unshare", "--user", "--map-root-user", "sh", "-c"];

@@ -182,3 +182,17 @@ fn a_pattern_in_a_closed_directory_asks_for_the_directory() {
         none(&lines(world, &[], "ls *.none"));
     });
 }
+
+/// xargs(1) opens the root to come back, and make(1) lists where it looks for what to make anew.
+#[test]
+fn what_a_program_opens_beside_its_task_is_not_blamed() {
+    need!("make");
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        none(&lines(world, &[], "xargs -a none/of/this echo"));
+        none(&lines(world, &[], "printf 'a:\\n\\tfalse\\n' | make -f /dev/stdin"));
+        let kept = world.outside.join("kept").display().to_string();
+        one(&lines(world, &[], &format!("xargs -a {kept} echo")), &["may not read", "kept"]);
+        one(&lines(world, &[], "ls /"), &["may not read / "]);
+    });
+}
