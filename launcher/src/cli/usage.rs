@@ -24,12 +24,12 @@ pub fn sentence(error: &clap::Error, arguments: &[OsString]) -> String {
         }
         ErrorKind::InvalidSubcommand => {
             let given = raw(error, ContextKind::InvalidSubcommand);
+            let run = if name == "sbx" { "; to run a command, write 'sbx run -- COMMAND'" } else { "" };
             let hint = match nearest(given.as_bytes(), known.iter().copied()) {
                 Some(near) => format!("did you mean '{name} {near}'?"),
-                None => format!("expected one of {}", known.join(", ")),
+                None => format!("expected one of {}{run}", known.join(", ")),
             };
-            let run = if name == "sbx" { "; to run a command, write 'sbx run -- COMMAND'" } else { "" };
-            return format!("unknown subcommand '{}'; {hint}{run}", escape(given.as_bytes(), LONGEST));
+            return format!("unknown subcommand '{}'; {hint}", escape(given.as_bytes(), LONGEST));
         }
         ErrorKind::UnknownArgument => match similar(&command, &flag, raw(error, ContextKind::SuggestedArg)) {
             _ if name == "sbx agent" && flag.starts_with('-') => {

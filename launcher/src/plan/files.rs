@@ -15,6 +15,7 @@ use crate::sys::path::{self, canonical};
 use crate::sys::plain;
 use crate::sys::within::{is_below, is_same, is_within};
 use crate::text::shown;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -419,10 +420,12 @@ pub fn tidy(path: &Path) -> PathBuf {
 
 /// A path that the user named has to be there.
 pub fn existing(path: &Path, directory: &Path) -> Result<PathBuf, Refusal> {
-    let absolute = directory.join(path);
-    absolute
-        .canonicalize()
-        .map_err(|e| Refusal::new(format!("cannot use '{}' in a path rule: {}", shown(path), plain(&e))))
+    let cannot = |error: io::Error| {
+        let is_for_shell = path.starts_with("~");
+        let hint = if is_for_shell { "; no shell has read the '~': write \"$HOME\" for it" } else { "" };
+        Refusal::new(format!("cannot use '{}' in a path rule: {}{hint}", shown(path), plain(&error)))
+    };
+    directory.join(path).canonicalize().map_err(cannot)
 }
 
 /// Below /dev, but for the directory of shared memory, which holds files.

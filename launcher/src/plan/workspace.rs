@@ -61,8 +61,10 @@ pub fn find(
     if is_shared(&path) || of_kernel {
         let why = if of_kernel {
             "the files there are the kernel's"
+        } else if home.as_ref().is_some_and(|home| *home == path) {
+            "it is your home directory"
         } else if holds_home(&path) {
-            "your home directory is there, with all that is in it"
+            "your home directory is in it"
         } else {
             "it is a directory of many users, or of the system"
         };

@@ -46,7 +46,7 @@ pub(crate) enum ProfileCause {
     #[error("the file is empty")]
     EmptyDocument,
     /// It is not JSON, or an object has a key twice.
-    #[error(transparent)]
+    #[error("{}{}", if .0.is_syntax() { "it is no JSON: " } else { "" }, .0)]
     Syntax(#[from] serde_json::Error),
     /// A mistake in a text that is no JSON.
     #[error("line {line}: {why}")]

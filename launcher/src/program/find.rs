@@ -36,6 +36,10 @@ pub fn find(command: &OsStr, path_var: Option<&OsStr>, cwd: &Path) -> Result<Pat
 
 /// Looks for `command` in every entry of `path_var`.
 fn search(command: &OsStr, path_var: &OsStr, cwd: &Path) -> Result<PathBuf, ProgramError> {
+    // In each directory of PATH it would be that.
+    if command == "." {
+        return Err(ProgramError::new(command, ProgramCause::OfShells(command.to_os_string())));
+    }
     let mut passed_over = None;
     for entry in path_var.as_bytes().split(|&byte| byte == b':') {
         let path = candidate(OsStr::from_bytes(entry), command, cwd);

@@ -66,6 +66,24 @@ fn a_denial_of_tmp_holds_for_what_takes_its_place() {
     });
 }
 
+#[test]
+fn what_is_written_in_the_runs_own_tmp_is_said_to_be_gone() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let name = processes::marker();
+        let run = |flags: &[&str]| {
+            let words = [&["run"][..], flags, &["--", "touch", &name]].concat();
+            world.sbx(words).cwd("/tmp").run().success()
+        };
+        let gone = "'/tmp' is the run's own: what is written there is gone afterwards";
+        run(&[]).says(gone);
+        assert!(!Path::new("/tmp").join(&name).exists());
+        let made = Removed(Path::new("/tmp").join(&name));
+        let out = run(&["--workspace", "/tmp"]);
+        assert!(made.0.exists() && !out.err().contains(gone), "{out}");
+    });
+}
+
 /// Shared memory is the run's own, too: what is there is out of sight, but for the workspace.
 #[test]
 fn a_home_may_be_in_shared_memory() {

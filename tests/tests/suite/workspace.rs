@@ -324,7 +324,7 @@ fn the_home_directory_does_not_become_the_workspace_by_accident() {
     in_worlds(|world| {
         let home = world.home.to_str().unwrap();
         let make = |directory: &str| world.run("workspace", ["touch", "made"]).cwd(directory).run();
-        make(home).says("your home directory is there").failed();
+        make(home).says("because it is your home directory").failed();
         assert!(!world.home.join("made").exists());
         // Nor do the kernel's own file systems.
         for directory in ["/sys/fs/cgroup", "/proc/sys", "/dev/pts"] {

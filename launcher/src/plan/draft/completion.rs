@@ -12,7 +12,7 @@ use crate::plan::files::{self, Paths};
 use crate::plan::home::{self, PrivateHome};
 use crate::plan::limits::Means;
 use crate::plan::listings::Listings;
-use crate::plan::namespaces::{self, Choice, Layout, Record, Repository, Roots, record};
+use crate::plan::namespaces::{self, Choice, Layout, Record, Repository, Roots, TMP, record};
 use crate::plan::rules::PathRule;
 use crate::plan::variables::{self, Loudness};
 use crate::plan::workspace;
@@ -40,6 +40,10 @@ impl Draft<'_> {
             cache: provided.cache.as_deref(),
         };
         let replaced = Replaced { scratch: self.scratch_inside(&variables), home: private_home.as_ref() };
+        let is_lost = self.workspace.is_none() && replaced.scratch.is_some() && directory == Path::new(TMP);
+        warnings.extend(
+            is_lost.then(|| format!("'{TMP}' is the run's own: what is written there is gone afterwards")),
+        );
         let environment = self.environment(&variables, replaced, &mut warnings)?;
         let commands = self.commands(&variables, &environment, &mut warnings)?;
         let sockets = files::sockets(request, profile, &variables, directory)?;

@@ -36,8 +36,8 @@ fn what_is_not_understood_is_refused() {
             ),
             (&cwd("project"), "does not say where it works"),
             (&cwd("/nowhere"), "/nowhere"),
-            (&cwd("/"), "your home directory is there"),
-            (&cwd(world.home.to_str().unwrap()), "your home directory is there"),
+            (&cwd("/"), "your home directory is in it"),
+            (&cwd(world.home.to_str().unwrap()), "it is your home directory"),
             (&cwd(world.home.join(".ssh").to_str().unwrap()), "keep settings and keys"),
         ] {
             let out = filter(&world, "claude", asked).exited(2);
