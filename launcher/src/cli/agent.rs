@@ -166,8 +166,11 @@ fn start(start: Start, host: &Host) -> Result<i32, Refusal> {
     run::run(request, selftest::verify)
 }
 
-/// The name of an agent's profile.
+/// The name of an agent's profile, which may be given itself.
 fn profile_name(agent: &OsStr) -> OsString {
+    if agent.as_bytes().starts_with(sbx_profiles::AGENT.as_bytes()) {
+        return agent.to_os_string();
+    }
     let mut name = OsString::from(sbx_profiles::AGENT);
     name.push(agent);
     name

@@ -174,7 +174,10 @@ fn users_add_agents_of_their_own() {
         );
         let shown = sbx(&world, &["agent", "show", "mine"]).run().success();
         assert!(shown.out().contains("reads of your home:\n  ${HOME}/.mine\n"), "{shown}");
-        sbx(&world, &["agent", "mien"]).run().refused(125, &["did you mean 'agent:mine'?"]);
+        // Whoever takes the hint at its word gets there.
+        for name in ["mien", "agent:mien"] {
+            sbx(&world, &["agent", name]).run().refused(125, &["did you mean 'agent:mine'?"]);
+        }
         sbx(&world, &["agent", "silent"]).run().refused(125, &["names no program"]);
         sbx(&world, &["agent", "./mine"]).run().refused(125, &["is no name of an agent"]);
         sbx(&world, &["agent", "mine", "-p", "minimal"]).run().refused(125, &["takes no --profile"]);
