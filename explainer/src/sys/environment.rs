@@ -69,6 +69,7 @@ extern "C" fn constructor() {
 
 /// Whether the program was made by Go, whose linker leaves a note.
 fn is_of_go() -> bool {
+    const LOADED: u32 = 1;
     const NOTE: u32 = 4;
     const HEADERS_THEMSELVES: u32 = 6;
     // SAFETY: the kernel says where the program headers are, and how many.
@@ -78,7 +79,15 @@ fn is_of_go() -> bool {
     };
     let Some(own) = headers.iter().find(|header| header.kind == HEADERS_THEMSELVES) else { return false };
     let base = (headers.as_ptr() as usize).wrapping_sub(own.address);
-    headers.iter().filter(|header| header.kind == NOTE).any(|header| {
+    let is_loaded = |part: &Header| {
+        let loads = headers.iter().filter(|header| header.kind == LOADED);
+        loads.into_iter().any(|whole| {
+            part.address
+                .checked_sub(whole.address)
+                .is_some_and(|behind| behind.checked_add(part.size).is_some_and(|end| end <= whole.size))
+        })
+    };
+    headers.iter().filter(|header| header.kind == NOTE && is_loaded(header)).any(|header| {
         // SAFETY: it is loaded.
         let notes = unsafe {
             core::slice::from_raw_parts(base.wrapping_add(header.address) as *const u32, header.size / 4)
@@ -307,7 +316,7 @@ impl Places {
             let Some(place) = self.both.get_mut(self.free) else { return false };
             *place = Environment::EMPTY;
             // SAFETY: an array of strings that ends with a null pointer. It is not this place, which is the free one.
-            if unsafe { place.fill(own()) }.is_none() {
+            if own().is_null() || unsafe { place.fill(own()) }.is_none() {
                 return false;
             }
             let preload = place.preload.as_ptr().cast();
@@ -328,7 +337,8 @@ impl Places {
     /// Takes the entry out of what is the environment by now.
     fn take_back(&mut self) {
         self.users = self.users.saturating_sub(1);
-        let Some(place) = self.both.get(1 - self.free).filter(|_| self.users == 0) else { return };
+        let is_last = self.users == 0 && !own().is_null();
+        let Some(place) = self.both.get(1 - self.free).filter(|_| is_last) else { return };
         let preload: Text = place.preload.as_ptr().cast();
         // SAFETY: an array of strings that ends with a null pointer, which moves too.
         unsafe {
@@ -349,12 +359,15 @@ impl Places {
     }
 }
 
-/// An entry of an array that ends with a null pointer.
+/// An entry of an array that ends with a null pointer. After clearenv(3) there is none.
 ///
 /// # Safety
 ///
 /// All entries before it are there.
 pub unsafe fn at(array: Strings, index: usize) -> Option<Text> {
+    if array.is_null() {
+        return None;
+    }
     // SAFETY: by the contract.
     let entry = unsafe { *array.add(index) };
     (!entry.is_null()).then_some(entry)

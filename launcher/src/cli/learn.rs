@@ -20,13 +20,13 @@ Examples:
   sbx learn --rounds 1 -o x.json -- ./install.sh     shows what the first round asks for, and gives none of it
   sbx learn --from audit.log -o daily.json           from the reports of days, without running anything
 
-The rules are in force in every round, and each round runs the command anew: what it does stays done.
-What is sensitive (keys, secrets, settings of agents, what something outside executes later, sockets of
-services) is never learned unless --allow-sensitive says so, or a flag of run names it. All that is
+The rules are in force in every round, and each round runs the command anew: what it does stays done. \
+What is sensitive (keys, secrets, settings of agents, what something outside executes later, sockets of \
+services) is never learned unless --allow-sensitive says so, or a flag of run names it. All that is \
 learned is shown on standard error.
 
-Exit status: 0 the profile is written, and the command passed under it; 1 the command did not pass, and
-nothing is written; 125 sbx refused or failed; 126, 127 the command cannot be executed, or was not
+Exit status: 0 the profile is written, and the command passed under it; 1 the command did not pass, and \
+nothing is written; 125 sbx refused or failed; 126, 127 the command cannot be executed, or was not \
 found; 128+n a signal ended sbx learn, and nothing is written.";
 
 /// `sbx learn`.

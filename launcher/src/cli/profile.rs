@@ -29,7 +29,7 @@ Examples:
   sbx profile review learned.json    before it is used, and before it is changed
   sbx profile review workspace       what the default gives
 
-The answers are those of a run here, with the current directory as its workspace, and the same as those of
+The answers are those of a run here, with the current directory as its workspace, and the same as those of \
 sbx why. Exit status: 0; 125 sbx failed, or the profile cannot be used.";
 
 const DIFFERENT: &str = "\
@@ -37,7 +37,7 @@ Examples:
   sbx profile diff workspace learned.json
   sbx profile diff old.json new.json && echo 'nothing has changed'
 
-Compared is what the rules do, not how they are written. Exit status: 0 both give the same; 1 they differ;
+Compared is what the rules do, not how they are written. Exit status: 0 both give the same; 1 they differ; \
 125 sbx failed, or a profile cannot be used.";
 
 /// `sbx profile`.

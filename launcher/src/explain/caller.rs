@@ -72,12 +72,23 @@ pub fn network(process: &str) -> io::Result<FileNumber> {
     fs::metadata(format!("/proc/{process}/ns/net")).map(|network| FileNumber::of(&network))
 }
 
+/// How many generations are looked at.
+const DEEPEST: usize = 4096;
+
 /// Whether a process belongs to the run, as all descendants of the supervisor do: no orphan moves further up.
 pub fn is_ours(process: Pid) -> bool {
-    const DEEPEST: usize = 4096;
     let parent = |child: &Pid| status::stat_number(*child, 4);
     let own = process::id();
     std::iter::successors(Some(process), parent).take(DEEPEST).any(|above| above == own)
+}
+
+/// The first of the run's processes that a process descends from: its command, as long as nobody between them has ended.
+pub fn eldest(process: Pid) -> Option<Pid> {
+    const FIRST_OF_ALL: Pid = 1;
+    let parent = |child: &Pid| status::stat_number(*child, 4);
+    let line = std::iter::successors(Some(process), parent).take(DEEPEST);
+    line.take_while(|above| process::number_inside(*above).is_some_and(|number| number != FIRST_OF_ALL))
+        .last()
 }
 
 /// Opens the file that a path argument names for the thread, without reading or writing it (O_PATH). The thread's own

@@ -98,7 +98,9 @@ impl Findings {
     pub fn is_argument(&self) -> bool {
         let words = process::about(self.told.caller.process, "cmdline").unwrap_or_default();
         if let Some(number) = self.process() {
-            return has_name(&words, &number.to_string());
+            return words
+                .split(|letter: char| !letter.is_ascii_digit())
+                .any(|word| word == number.to_string());
         }
         self.given().is_some_and(|path| has_name(&words, &String::from_utf8_lossy(path)))
     }

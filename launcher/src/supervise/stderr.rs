@@ -6,7 +6,7 @@
 
 use crate::supervise::output::{Sink, Written};
 use crate::sys::descriptor::{self, Interest};
-use crate::sys::{signal, stream};
+use crate::sys::{signal, stream, terminal};
 use std::io::Write;
 use std::os::fd::RawFd;
 use std::time::Duration;
@@ -43,7 +43,10 @@ impl Stderr {
             let _ = signal::without(&OF_WRITING, || std::io::stderr().lock().write_all(line.as_bytes()));
             return;
         }
-        self.waiting.extend_from_slice(line.as_bytes());
+        match terminal::keeps_column(libc::STDERR_FILENO) {
+            true => self.waiting.extend_from_slice(line.replace('\n', "\r\n").as_bytes()),
+            false => self.waiting.extend_from_slice(line.as_bytes()),
+        }
         self.pass_on();
     }
 

@@ -135,10 +135,11 @@ impl Violations {
     }
 
     /// Whether people are told of a violation: what fails outside too, or is done without, is for reports, unless it
-    /// has ended the run.
+    /// has ended the run. Log mode lists what programs do without.
     fn tells(&self, violation: &Violation) -> bool {
         let Reason { fails_outside, is_done_without, .. } = violation.reason;
-        !(fails_outside || is_done_without) || self.shows_all || violation.fate == Fate::Ended
+        let is_quiet = fails_outside || (is_done_without && violation.fate != Fate::WouldBlock);
+        !is_quiet || self.shows_all || violation.fate == Fate::Ended
     }
 
     /// Counts a violation, and writes the line of one that is new.

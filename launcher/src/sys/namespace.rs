@@ -2,7 +2,7 @@
 
 use crate::sys::privilege::set_dumpable;
 use crate::sys::process::{self, Change, Pid};
-use crate::sys::{OfCall, SyscallError, checked, file, route, socket};
+use crate::sys::{OfCall, SyscallError, checked, file, memory, route, socket};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::ioctl::Updater;
@@ -238,6 +238,18 @@ pub fn start_loopback() -> Result<OwnedFd, SyscallError> {
 /// nobody else uses this network.
 pub fn open_low_ports() -> Result<(), SyscallError> {
     write(c"/proc/sys/net/ipv4/ip_unprivileged_port_start", "0")
+}
+
+/// Has the numbers of processes in the calling process's new pid namespace go on from somewhere (pid_namespaces(7)). They
+/// would go on from 2: a number that a command has written to a file would be that of another process in the next run.
+pub fn begin_numbers_anywhere() {
+    const LEAST: u64 = 1000;
+    const MOST: u64 = 31_000;
+    if let Ok(random) = memory::random() {
+        let last = LEAST + random % (MOST - LEAST);
+        // Nothing depends on it.
+        let _ = write(c"/proc/sys/kernel/ns_last_pid", &last.to_string());
+    }
 }
 
 /// One more than the largest process number of the calling process's pid namespace (proc(5)), whosever /proc is there.

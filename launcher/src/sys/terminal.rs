@@ -5,7 +5,7 @@ use crate::sys::process::{self, Pid};
 use crate::sys::{OfCall, SyscallError};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
-use rustix::termios::{OptionalActions, Termios};
+use rustix::termios::{OptionalActions, OutputModes, Termios};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
@@ -17,6 +17,13 @@ pub struct Modes(Termios);
 /// The modes; `None` where it is no terminal.
 pub fn modes(number: RawFd) -> Option<Modes> {
     rustix::termios::tcgetattr(by_number(number)).ok().map(Modes)
+}
+
+/// Whether it is a terminal on which a newline does not go back to the beginning of a line, as programs set it that
+/// fill the whole screen.
+pub fn keeps_column(number: RawFd) -> bool {
+    let returns = OutputModes::OPOST | OutputModes::ONLCR;
+    modes(number).is_some_and(|modes| !modes.0.output_modes.contains(returns))
 }
 
 /// Sets the modes. If that fails, the terminal stays as it is.

@@ -413,6 +413,19 @@ fn mounts_of_runs_that_have_ended_do_not_pile_up() {
     });
 }
 
+/// A number that a server has left in a file is to be nobody's in the next run.
+#[test]
+fn numbers_of_processes_begin_elsewhere_in_each_run() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        let number =
+            || world.run("workspace", ["sh", "-c", "echo $$"]).run().success().out().trim().parse::<u32>();
+        let numbers: Vec<u32> = (0..4).map(|_| number().unwrap()).collect();
+        assert!(numbers.iter().all(|number| *number > 1000), "{numbers:?}");
+        assert!(numbers.iter().any(|number| *number != numbers[0]), "{numbers:?}");
+    });
+}
+
 /// A program that has said that it goes on does not; others are often left behind, and are named with `-v`.
 #[test]
 fn a_daemon_that_is_ended_is_named() {

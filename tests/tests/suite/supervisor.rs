@@ -1,11 +1,12 @@
 //! What the supervisor does for the command stays within the command's rules, and the command cannot get rid of
 //! the supervisor.
 
+use crate::terminal::on_terminal;
 use sbx_tests::command::Running;
 use sbx_tests::tree::mode;
 use sbx_tests::users::{User, as_users};
 use sbx_tests::world::World;
-use sbx_tests::{in_worlds, kernel, processes, promise};
+use sbx_tests::{in_worlds, kernel, need, processes, promise};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::Duration;
@@ -236,5 +237,24 @@ print join(" ", @made, @not);
         assert_eq!(fs::metadata(&outside).unwrap().modified().unwrap(), before);
         world.bare(["perl", "-e", script, outside.to_str().unwrap()]).run().prints("0 0 0 -1 22 -1 14");
         assert_eq!(seconds(&outside), 1003);
+    });
+}
+
+/// Programs that fill the screen take it from the terminal to begin a line after a newline.
+#[test]
+fn lines_of_the_supervisor_begin_at_the_left_on_any_terminal() {
+    need!("bash");
+    in_worlds(|world| {
+        for modes in ["-opost", "-onlcr", "opost"] {
+            let script = format!("stty {modes}; exec 3<>/dev/tcp/192.0.2.1/9");
+            let (running, _terminal) = on_terminal(world, &["bash", "-c", &script]);
+            running.wait_for("blocked connect");
+            let out = running.wait().failed().out();
+            let line = out.split_inclusive('\n').find(|line| line.contains("blocked connect"));
+            assert!(
+                line.is_some_and(|line| line.ends_with("\r\n") && !line.ends_with("\r\r\n")),
+                "{modes}: {out:?}"
+            );
+        }
     });
 }

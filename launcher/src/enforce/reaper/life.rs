@@ -160,6 +160,7 @@ fn enter(steps: &mut Steps, progress: &mut Progress) -> Result<Entered, ViewErro
     }
     let entered = mounts::enter(layout, steps.library.as_deref(), steps.made.as_deref())?;
     namespace::keep_number_limit(steps.number_limit.as_deref());
+    namespace::begin_numbers_anywhere();
     // The process is in its working directory already, and this descriptor is about the one outside.
     std::mem::forget(steps.directory.take());
     if let Some(landlock) = &mut steps.landlock {

@@ -280,7 +280,7 @@ impl Explainer {
             }
             Beyond::Gain => {
                 return Reason::always(
-                    "this program is set-user-ID or has capabilities: it runs without, for none gains rights in a \
+                    "this program is set-user-ID or has capabilities, which count for nothing: none gains rights in a \
                      sandbox",
                 );
             }

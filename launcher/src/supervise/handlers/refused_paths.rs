@@ -57,7 +57,7 @@ pub struct RefusedPaths {
 enum Named {
     /// It is outside.
     Outside(Pid),
-    /// It was one of the run's: below the caller's own number, all were.
+    /// It was one of the run's: between the numbers of its command and the caller, all were.
     Ended,
 }
 
@@ -99,7 +99,9 @@ impl RefusedPaths {
             return None;
         }
         // Numbers are given in turn.
-        if process::number_inside(told.caller.process).is_some_and(|own| process < own) {
+        let (first, own) = (caller::eldest(told.caller.process), Some(told.caller.process));
+        let inside = |process: Option<Pid>| process.and_then(process::number_inside);
+        if inside(first).zip(inside(own)).is_some_and(|(first, own)| (first..own).contains(&process)) {
             return Some(Named::Ended);
         }
         // A number that nobody wrote down may be that of a child that has ended.

@@ -43,8 +43,7 @@ fn the_index_of_every_submodule_is_looked_at() {
             ] {
                 let out = shell(world, &[], &leads(world, index, tree)).run().success();
                 assert!(!looked_at(world, ".") && !looked_at(world, tree), "{index}: {out}");
-                let says =
-                    format!("{index}', and git outside would follow it: put aside as 'index.sbx-aside'");
+                let says = format!("{index}', and git outside would follow it: put aside as '/");
                 assert!(out.err().contains(&says), "{index}: {out}");
                 // The twin: it does, where nobody looks.
                 plain(world, &format!("mv {index}.sbx-aside {index}"));
