@@ -111,6 +111,8 @@ fn reason(fault: Fault) -> Fault {
     let filtered = probe::confinement().0 == Some(2);
     let why = if fault.errno == libc::ENOSPC && setting::number("user/max_user_namespaces") == Some(0) {
         "user.max_user_namespaces is 0"
+    } else if fault.why.ends_with("fsopen: no such device") {
+        "the kernel has no such file system; load its module (modprobe overlay)"
     } else if !matches!(fault.errno, libc::EPERM | libc::EACCES) {
         return fault;
     } else if seccomp::is_confined() {
