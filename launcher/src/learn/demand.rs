@@ -103,10 +103,24 @@ fn read(flags: &[Bytes], record: &ViolationRecord, teller: Teller<'_>) -> Result
     if pairs.is_empty() || !rest.is_empty() {
         return Err("the flags of the report are none of sbx's".to_string().into());
     }
+    if is_agents(pairs, record) {
+        let flags: Vec<String> = words.iter().map(|word| escape(word, TEXT)).collect();
+        let why = format!("the agent of ssh signs in place of the key; run with {}", flags.join(" "));
+        return Err(Unlearnable { why, by_flag_alone: true });
+    }
     for [flag, value] in pairs {
         asked.extend(one(flag, value, record, teller)?);
     }
     Ok(asked)
+}
+
+/// Whether flags lead to an agent that does what a refused file is for, and not to the file.
+fn is_agents(flags: &[[&[u8]; 2]], record: &ViolationRecord) -> bool {
+    let of = |[flag, value]: &[&[u8]; 2]| match *flag {
+        b"--unix" => record.path.as_ref().is_some_and(|path| path.0 != *value),
+        flag => flag == b"--env",
+    };
+    record.address.is_none() && flags.iter().all(of)
 }
 
 fn one(

@@ -90,7 +90,7 @@ impl Case {
         let unsealed = (notes_all && !logs).then(|| plan.on_violation.value());
         let scoped = plan.paths.is_some() && plan.landlock >= Version::SCOPES && layout.is_none();
         Case {
-            explainer: Explainer::of(plan),
+            explainer: Explainer::of_command(plan),
             mode: plan.network.mode,
             bind: plan.network.bind.clone(),
             network_refuses: plan.calls.network_refuses_listening(),

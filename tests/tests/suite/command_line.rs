@@ -349,6 +349,15 @@ fn a_key_that_an_agent_has_need_not_be_opened() {
         let both = format!("--unix {socket} --env SSH_AUTH_SOCK");
         run("", &read).failed().says(&format!("allow it with {both} (the agent then signs"));
         run("--env SSH_AUTH_SOCK", &read).failed().says(&format!("allow it with --unix {socket} (the agent"));
+        let learned = {
+            let learn = format!("{} learn -p workspace -o ../learned.json -- {read}", stage::sbx().display());
+            let script = format!("ssh-agent -a {socket} sh -c '{learn}'; E=$?; rm {socket}; exit $E");
+            world.bare(["sh", "-c", &script]).run().failed()
+        };
+        learned.says(&format!("the agent of ssh signs in place of the key; run with {both}"));
+        // A question about the key is about the key.
+        let why = world.sbx(["why", &key]).env("SSH_AUTH_SOCK", &socket).run();
+        assert!(why.out().contains(&format!("--ro {key}")), "{why}");
         // With the flags the key can be used. Who reads it all the same is told how.
         let listed = run(&both, &format!("sh -c \"ssh-add -L; {read}\"")).failed();
         assert!(listed.out().contains("ssh-ed25519 "), "{listed}");

@@ -122,7 +122,7 @@ impl Explainer {
             workspace: plan.workspace.clone(),
             home: plan.home.clone(),
             closed_home: closed_home(plan),
-            key_agent: KeyAgent::of(plan),
+            key_agent: None,
             commands: plan.commands.clone(),
             layout: plan.namespaces.as_ref().ok().cloned(),
             outside: plan.outside,
@@ -134,6 +134,11 @@ impl Explainer {
             )
             .inside(plan.namespaces.is_ok(), plan.own.is_some()),
         }
+    }
+
+    /// The same for a command, which may do without a key of ssh's: a question about the key is about nothing else.
+    pub fn of_command(plan: &Plan) -> Explainer {
+        Explainer { key_agent: KeyAgent::of(plan), ..Explainer::of(plan) }
     }
 
     /// For a run of a profile in a workspace, without a plan: for tests and the fuzzer. The user is root.
