@@ -116,6 +116,7 @@ fn a_line_that_the_callers_limit_has_no_room_for_ends_nothing() {
 /// Neither a warning nor an error that nobody reads is in the way of the run, or of its status.
 #[test]
 fn lines_that_nobody_reads_end_nothing() {
+    promise!(kernel::PATHS);
     in_worlds(|world| {
         let status = |words: &str| {
             let run = format!("{} run {words} 2>&1 >/dev/null", stage::sbx().display());
