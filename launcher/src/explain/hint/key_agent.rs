@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 /// What is said of the flags.
-const NOTE: &str = "the agent then signs with your keys, and the command cannot read them";
+const NOTE: &str = "the agent then signs what the command asks for, and your keys stay unread";
 
 /// The agent that is there outside.
 pub struct KeyAgent {
