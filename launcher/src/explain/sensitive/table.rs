@@ -210,8 +210,11 @@ pub const SOCKETS: &[Place] = &[
 pub const SERVICE: &str = "a service outside, with rights of its own";
 
 /// How the names of directories begin with sockets of such services in them.
-pub const SOCKET_DIRECTORIES: &[Place] =
-    &[("tmux-", "a tmux outside: starts programs there"), ("S-", "a screen outside: starts programs there")];
+pub const SOCKET_DIRECTORIES: &[Place] = &[
+    ("tmux-", "a tmux outside: starts programs there"),
+    ("S-", "a screen outside: starts programs there"),
+    ("ssh-", "an agent of ssh: signs with your keys"),
+];
 
 /// Calls that are more than a program asks for by itself, and what each does. `{whose}`: the processes that it reaches.
 pub const CALLS: &[(&str, &str)] = &[
