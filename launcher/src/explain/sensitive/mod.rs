@@ -14,7 +14,7 @@ pub use calls::KnownCalls;
 use crate::error::Refusal;
 use crate::host::Host;
 use crate::hosts::{HostPattern, HostRule, is_public};
-use crate::profile::{self, Name, PathEntry, Pattern, Search, Variables};
+use crate::profile::{self, Given, Name, PathEntry, Pattern, Protection, Search, Variables};
 use crate::sys::path::{canonical, is_there};
 use crate::sys::within::{is_below, is_within};
 use crate::text::shown;
@@ -139,6 +139,47 @@ fn anyone_may_have(path: &Path) -> bool {
     table::PUBLIC.iter().any(|open| is_within(path, Path::new(open)))
 }
 
+/// What a profile protects, with what reads it, where that is outside the workspace.
+fn protected(entries: &[Given<Protection>], variables: &Variables<'_>) -> Vec<(PathBuf, String)> {
+    const SETTINGS: &str = "settings of a tool that is started outside";
+    let is_outside = |path: &PathBuf| !variables.workspace.is_some_and(|own| is_within(path, own));
+    let of = |entry: &Given<Protection>| {
+        let why = entry.origin.why.as_deref().unwrap_or("something outside could execute it").to_string();
+        let readers: Vec<PathBuf> =
+            entry.readers.iter().filter_map(|reader| reader.expand_path(variables)).collect();
+        // What is not there, and nobody would read, is nothing yet.
+        let is_read = readers.is_empty() || readers.iter().any(|reader| is_there(reader));
+        let path = entry.path.expand_path(variables).filter(|path| is_read || is_there(path));
+        let outside = readers.into_iter().filter(is_outside).map(|path| (path, SETTINGS.to_string()));
+        path.map(|path| (path, why)).into_iter().chain(outside).collect::<Vec<_>>()
+    };
+    entries.iter().flat_map(of).collect()
+}
+
+/// Where shells look for commands.
+fn commands(host: &Host) -> impl Iterator<Item = (PathBuf, String)> {
+    let all = std::env::split_paths(host.variable("PATH").unwrap_or_default());
+    let all = all.filter(|directory| directory.is_absolute());
+    all.map(|at| (canonical(&at), "shells look for commands in it".to_string()))
+}
+
+/// What git executes of the workspace's repository. One that a run makes is looked at when it has ended.
+fn git_of(workspace: Option<&Path>) -> impl Iterator<Item = (PathBuf, String)> {
+    let repository = workspace.map(|at| at.join(".git")).filter(|repository| is_there(repository));
+    let executed = repository.into_iter().flat_map(|repository| executed_by_git(&repository));
+    executed.map(|at| (at, GIT.to_string()))
+}
+
+/// Names of what something outside executes. What is protected by its name in a workspace, or a home, is so in the next
+/// one.
+fn later_names(entries: &[Given<Protection>]) -> Vec<Pattern> {
+    let based = entries.iter().filter(|entry| entry.path.base.is_some());
+    let named =
+        based.filter_map(|entry| entry.path.rest.strip_prefix('/').filter(|rest| !rest.contains('/')));
+    let known = LATER_NAMES.iter().map(|name| Pattern::fixed(name));
+    known.chain(named.map(|name| Pattern::new(name.to_string().into()))).collect()
+}
+
 impl Sensitive {
     /// On this machine, in this workspace.
     pub fn of(host: &Host, workspace: Option<&Path>) -> Result<Sensitive, Refusal> {
@@ -156,20 +197,6 @@ impl Sensitive {
         let paths = &knowing.paths;
         let open = [expanded(&paths.read), expanded(&paths.execute)].concat();
         let devices = [expanded(&paths.read), expanded(&paths.write)].concat();
-        let protected = paths.protect.iter().flat_map(|entry| {
-            let why = entry.origin.why.as_deref().unwrap_or("something outside could execute it").to_string();
-            let readers: Vec<PathBuf> =
-                entry.readers.iter().filter_map(|reader| reader.expand_path(&variables)).collect();
-            let path = entry.path.expand_path(&variables);
-            // What is not there, and nobody would read, is nothing yet.
-            let is_read = readers.is_empty() || readers.iter().any(|reader| is_there(reader));
-            let path = path.filter(|path| is_read || is_there(path)).map(|path| (path, why));
-            let settings = "settings of a tool that is started outside";
-            let outside = readers
-                .into_iter()
-                .filter(|path| !workspace.as_ref().is_some_and(|own| is_within(path, own)));
-            path.into_iter().chain(outside.map(|path| (path, settings.to_string())))
-        });
         let below_home = |places: &[Place]| -> Vec<(PathBuf, String)> {
             let at = |(path, what): &Place| Some((home.as_ref()?.join(path), what.to_string()));
             places.iter().filter_map(at).collect()
@@ -179,28 +206,13 @@ impl Sensitive {
             // The user's own home is known better.
             places.filter(|(path, _)| home.as_ref() != Some(path)).collect()
         };
-        let commands = std::env::split_paths(host.variable("PATH").unwrap_or_default());
-        let commands = commands.filter(|directory| directory.is_absolute());
-        let commands = commands.map(|at| (canonical(&at), "shells look for commands in it".to_string()));
-        // A repository that a run makes is looked at when it has ended.
-        let git = workspace
-            .iter()
-            .filter(|at| is_there(&at.join(".git")))
-            .flat_map(|at| executed_by_git(&at.join(".git")));
-        let git = git.map(|at| (at, GIT.to_string()));
-        let mut later: Vec<_> = protected.collect();
+        let mut later = protected(&paths.protect, &variables);
         later.extend(below_home(HOME_LATER));
         later.extend(absolute(LATER));
-        later.extend(commands.chain(git));
+        later.extend(commands(host).chain(git_of(workspace.as_deref())));
         let secrets = [below_home(OF_OTHER_MACHINES), below_home(HOME_SECRETS), absolute(SECRETS)].concat();
         let secret_names = SECRET_NAMES.iter().map(|name| Pattern::fixed(name)).collect();
-        // What is protected by its name in a workspace, or a home, is so in the next one.
-        let named = paths.protect.iter().filter(|entry| entry.path.base.is_some());
-        let named =
-            named.filter_map(|entry| entry.path.rest.strip_prefix('/').filter(|rest| !rest.contains('/')));
-        let later_names = LATER_NAMES.iter().map(|name| Pattern::fixed(name));
-        let later_names: Vec<Pattern> =
-            later_names.chain(named.map(|name| Pattern::new(name.to_string().into()))).collect();
+        let later_names = later_names(&paths.protect);
         let by_name = later_names.iter().filter_map(|name| Some((home.as_ref()?.join(&**name), EXECUTED)));
         let by_list = later.iter().map(|(path, why)| (path.clone(), &**why));
         let other_names = [
