@@ -87,7 +87,8 @@ pub fn ended(summary: &Summary) -> Option<String> {
     let names = Vec::from_iter(names).join(", ");
     (!names.is_empty()).then(|| {
         format!(
-            "ended {names}, which the command had left in the background; --keep-background lets such go on"
+            "ended {names}, which the command had left in the background; --keep-background lets such go on, and takes \
+             the run's namespaces away"
         )
     })
 }
