@@ -82,7 +82,7 @@ pub fn is_ours(process: Pid) -> bool {
     std::iter::successors(Some(process), parent).take(DEEPEST).any(|above| above == own)
 }
 
-/// The first of the run's processes that a process descends from: its command, as long as nobody between them has ended.
+/// The first of the run's processes that a process descends from: its command, if nobody between them has ended.
 pub fn eldest(process: Pid) -> Option<Pid> {
     const FIRST_OF_ALL: Pid = 1;
     let parent = |child: &Pid| status::stat_number(*child, 4);

@@ -56,7 +56,7 @@ impl Output {
     }
 
     /// Writes it, whole or not at all. What has the name is replaced, and not followed. An error where the path leads
-    /// elsewhere by now: what is there, the command may have made.
+    /// elsewhere by now: what is there may be the command's.
     pub fn write(&self, text: &str) -> Result<(), Refusal> {
         let (directory, path) = (self.directory.as_fd(), shown(&self.path));
         let written = file::replace(directory, &self.name, text.as_bytes(), 0o644);
@@ -64,8 +64,8 @@ impl Output {
         match file::leads_to(&self.above, directory) {
             true => Ok(()),
             false => Err(Refusal::new(format!(
-                "cannot write the profile '{path}': its directory was moved or replaced meanwhile, and the profile went \
-                 along with it; what is at that path now may be the command's: do not use it"
+                "cannot write the profile '{path}': its directory was moved or replaced meanwhile, and the profile \
+                 went along with it; what is at that path now may be the command's: do not use it"
             ))),
         }
     }

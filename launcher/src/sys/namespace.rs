@@ -240,8 +240,8 @@ pub fn open_low_ports() -> Result<(), SyscallError> {
     write(c"/proc/sys/net/ipv4/ip_unprivileged_port_start", "0")
 }
 
-/// Has the numbers of processes in the calling process's new pid namespace go on from somewhere (pid_namespaces(7)). They
-/// would go on from 2: a number that a command has written to a file would be that of another process in the next run.
+/// Has the numbers of processes in the calling process's new pid namespace go on from somewhere (pid_namespaces(7)).
+/// They would go on from 2: a number that a command has written to a file would be another process's in the next run.
 pub fn begin_numbers_anywhere() {
     const LEAST: u64 = 1000;
     const MOST: u64 = 31_000;

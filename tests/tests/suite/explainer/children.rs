@@ -50,8 +50,8 @@ fn a_child_that_starts_nothing_says_what_it_was_refused() {
     });
 }
 
-/// libc starts a program by itself in some functions, and Go does it without libc. Nobody sees the library, and what the
-/// program sets stays.
+/// libc starts a program by itself in some functions, and Go does it without libc. Nobody sees the library, and what
+/// the program sets stays.
 #[test]
 fn what_is_started_in_any_way_says_what_it_was_refused() {
     promise!(namespaces);
