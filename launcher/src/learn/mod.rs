@@ -99,6 +99,8 @@ struct Start<'a> {
     beside: Vec<Beside>,
     /// The profile keeps a home of the run's own for later runs.
     keeps_home: bool,
+    /// The new profile will lie in the workspace.
+    is_in_workspace: bool,
 }
 
 impl Start<'_> {
@@ -283,6 +285,8 @@ fn begin<'a>(
         at_once: counted == "report",
     };
     let sensitive = Sensitive::of(host, workspace.as_deref())?;
+    let above = canonical(&plan.directory.join(asked.output.parent().unwrap_or(Path::new(""))));
+    let is_in_workspace = workspace.as_ref().is_some_and(|own| is_within(&above, own));
     let learner = Learner::new(candidate, sensitive, KnownCalls::new()?, rules);
     // A name stays one; the file of a path is named wherever the profile is.
     let extends = if is_path(name) {
@@ -310,7 +314,8 @@ fn begin<'a>(
         counted,
     };
     let keeps_home = plan.profile.home.mode.as_deref() == Some(&HomeMode::Private);
-    Ok(Start { name: shown(Path::new(name)), frame, learner, beside: held.flags, keeps_home })
+    let name = shown(Path::new(name));
+    Ok(Start { name, frame, learner, beside: held.flags, keeps_home, is_in_workspace })
 }
 
 /// Why there is nothing more to learn, though the command does not pass.
@@ -393,6 +398,13 @@ fn write(
             "not in the profile, so that each run needs it on the command line as well: {}",
             flags.join(" ")
         ));
+    }
+    if start.is_in_workspace {
+        notes.push(
+            "it lies in the workspace, where other commands may change it before it is used: keep it elsewhere, as in \
+             ~/.config/sbx/profiles"
+                .to_string(),
+        );
     }
     let rules = start.learner.candidate.rules();
     let by = match rules.len() {
