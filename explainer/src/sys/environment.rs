@@ -79,14 +79,11 @@ fn is_of_go() -> bool {
     };
     let Some(own) = headers.iter().find(|header| header.kind == HEADERS_THEMSELVES) else { return false };
     let base = (headers.as_ptr() as usize).wrapping_sub(own.address);
-    let is_loaded = |part: &Header| {
-        let loads = headers.iter().filter(|header| header.kind == LOADED);
-        loads.into_iter().any(|whole| {
-            part.address
-                .checked_sub(whole.address)
-                .is_some_and(|behind| behind.checked_add(part.size).is_some_and(|end| end <= whole.size))
-        })
+    let holds = |whole: &Header, part: &Header| {
+        let behind = part.address.checked_sub(whole.address);
+        behind.and_then(|behind| behind.checked_add(part.size)).is_some_and(|end| end <= whole.size)
     };
+    let is_loaded = |part| headers.iter().any(|whole| whole.kind == LOADED && holds(whole, part));
     headers.iter().filter(|header| header.kind == NOTE && is_loaded(header)).any(|header| {
         // SAFETY: it is loaded.
         let notes = unsafe {
@@ -188,15 +185,17 @@ impl Environment {
         let mut environment = Environment::EMPTY;
         // SAFETY: by the contract.
         match unsafe { environment.fill(given) } {
-            Some(()) => act(environment.entries.as_ptr()),
+            Some(_) => act(environment.entries.as_ptr()),
             None => act(given),
         }
     }
 
+    /// Returns the variable whose place is taken; null for none.
+    ///
     /// # Safety
     ///
     /// As for `with`.
-    unsafe fn fill(&mut self, given: Strings) -> Option<()> {
+    unsafe fn fill(&mut self, given: Strings) -> Option<Text> {
         let mut others: &[u8] = &[];
         let mut count = 0;
         // SAFETY: by the contract, for the array and its strings.
@@ -228,12 +227,11 @@ impl Environment {
         for entry in self.entries.iter_mut().take(count) {
             // SAFETY: as above.
             if unsafe { CStr::from_ptr(*entry) }.to_bytes().starts_with(PRELOAD) {
-                *entry = self.preload.as_ptr().cast();
-                return Some(());
+                return Some(core::mem::replace(entry, self.preload.as_ptr().cast()));
             }
         }
         *self.entries.get_mut(count)? = self.preload.as_ptr().cast();
-        Some(())
+        Some(ptr::null())
     }
 }
 
@@ -315,17 +313,12 @@ impl Places {
         if self.users == 0 {
             let Some(place) = self.both.get_mut(self.free) else { return false };
             *place = Environment::EMPTY;
-            // SAFETY: an array of strings that ends with a null pointer. It is not this place, which is the free one.
-            if own().is_null() || unsafe { place.fill(own()) }.is_none() {
+            if own().is_null() {
                 return false;
             }
-            let preload = place.preload.as_ptr().cast();
-            // SAFETY: the place has as many entries as the environment, or one more.
-            self.replaced = (0..)
-                .map_while(|at| unsafe { self::at(own(), at) })
-                .zip(&place.entries)
-                .find_map(|(before, now)| (*now == preload).then_some(before))
-                .unwrap_or(ptr::null());
+            // SAFETY: an array of strings that ends with a null pointer. It is not this place, which is the free one.
+            let Some(replaced) = (unsafe { place.fill(own()) }) else { return false };
+            self.replaced = replaced;
             // SAFETY: as setenv(3) does; the array stays.
             unsafe { environ = place.entries.as_mut_ptr().cast() };
             self.free = 1 - self.free;

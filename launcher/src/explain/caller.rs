@@ -91,6 +91,13 @@ pub fn eldest(process: Pid) -> Option<Pid> {
         .last()
 }
 
+/// Whether the command line of a process has a number, by itself or in a path.
+pub fn names_number(process: Pid, number: Pid) -> bool {
+    let number = number.to_string();
+    let words = process::about(process, "cmdline").unwrap_or_default();
+    words.split(|letter: char| !letter.is_ascii_digit()).any(|word| word == number)
+}
+
 /// Opens the file that a path argument names for the thread, without reading or writing it (O_PATH). The thread's own
 /// descriptors are reached by their names in /proc; no other magic link is followed.
 pub fn hold(thread: Pid, dirfd: Option<i32>, path: &[u8], follow: bool) -> io::Result<File> {

@@ -99,8 +99,6 @@ struct Start<'a> {
     beside: Vec<Beside>,
     /// The profile keeps a home of the run's own for later runs.
     keeps_home: bool,
-    /// The new profile will lie in the workspace.
-    is_in_workspace: bool,
 }
 
 impl Start<'_> {
@@ -285,8 +283,6 @@ fn begin<'a>(
         at_once: counted == "report",
     };
     let sensitive = Sensitive::of(host, workspace.as_deref())?;
-    let above = canonical(&plan.directory.join(asked.output.parent().unwrap_or(Path::new(""))));
-    let is_in_workspace = workspace.as_ref().is_some_and(|own| is_within(&above, own));
     let learner = Learner::new(candidate, sensitive, KnownCalls::new()?, rules);
     // A name stays one; the file of a path is named wherever the profile is.
     let extends = if is_path(name) {
@@ -314,8 +310,7 @@ fn begin<'a>(
         counted,
     };
     let keeps_home = plan.profile.home.mode.as_deref() == Some(&HomeMode::Private);
-    let name = shown(Path::new(name));
-    Ok(Start { name, frame, learner, beside: held.flags, keeps_home, is_in_workspace })
+    Ok(Start { name: shown(Path::new(name)), frame, learner, beside: held.flags, keeps_home })
 }
 
 /// Why there is nothing more to learn, though the command does not pass.
@@ -399,7 +394,7 @@ fn write(
             flags.join(" ")
         ));
     }
-    if start.is_in_workspace {
+    if start.frame.workspace.as_deref().is_some_and(|own| output.is_in(own)) {
         notes.push(
             "it lies in the workspace, where other commands may change it before it is used: keep it elsewhere, as in \
              ~/.config/sbx/profiles"

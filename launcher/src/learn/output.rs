@@ -2,6 +2,8 @@
 //! command does to names can lead the profile elsewhere.
 
 use crate::error::Refusal;
+use crate::sys::path::{canonical, directory_of};
+use crate::sys::within::is_within;
 use crate::sys::{SyscallError, file, memory};
 use crate::text::shown;
 use std::ffi::OsString;
@@ -36,7 +38,7 @@ impl Output {
         if let Some(what) = path.symlink_metadata().ok().and_then(|meta| oddity(meta.file_type())) {
             return Err(cannot(format!("it is {what}, and would be replaced; name a regular file")));
         }
-        let above = path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let above = directory_of(path);
         let directory = file::open_directory(above).map_err(|failed| cannot(failed.to_string()))?;
         let output = Output {
             path: path.to_path_buf(),
@@ -53,6 +55,11 @@ impl Output {
         let name = OsString::from(memory::random_name(".sbx-learn-")?);
         drop(file::create_new(self.directory.as_fd(), &name, 0o600)?);
         file::unlink(self.directory.as_fd(), &name)
+    }
+
+    /// Whether it lies in a directory, given by its real path.
+    pub fn is_in(&self, directory: &Path) -> bool {
+        is_within(&canonical(&self.above), directory)
     }
 
     /// Writes it, whole or not at all. What has the name is replaced, and not followed. An error where the path leads

@@ -6,6 +6,7 @@ use crate::supervise::output::{Sink, Written};
 use crate::supervise::{Caller, ENDING, tells_to_end};
 use crate::sys::descriptor::{self, Interest};
 use crate::sys::file::{self, Usable};
+use crate::sys::path::directory_of;
 use crate::sys::{SyscallError, access, memory, plain, signal};
 use crate::text::shown;
 use std::ffi::{OsStr, OsString};
@@ -113,8 +114,7 @@ impl Replaced {
                 "use --report-fd, as in --report-fd 3 3>report.json, or ./- for a file of that name".into()
             );
         }
-        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let parent = parent.unwrap_or(Path::new(".")).to_path_buf();
+        let parent = directory_of(path).to_path_buf();
         let step = |step| move |failed| Why::Step { step, failed };
         let directory = file::open_directory(&parent).map_err(step("open its directory"))?;
         check_replaceable(&directory, name)?;

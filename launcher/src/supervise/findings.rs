@@ -1,5 +1,6 @@
 //! What is known of a refused call before it is said.
 
+use crate::explain::caller;
 use crate::explain::decode::{Access, PathArgument};
 use crate::explain::hint::{CHANGES, Explainer, Reason};
 use crate::explain::infer::{Beyond, DeniedPath};
@@ -96,12 +97,11 @@ impl Findings {
     /// Whether the path or process is among the words of the command line: many programs look for files that they do
     /// without.
     pub fn is_argument(&self) -> bool {
-        let words = process::about(self.told.caller.process, "cmdline").unwrap_or_default();
+        let process = self.told.caller.process;
         if let Some(number) = self.process() {
-            return words
-                .split(|letter: char| !letter.is_ascii_digit())
-                .any(|word| word == number.to_string());
+            return caller::names_number(process, number);
         }
+        let words = process::about(process, "cmdline").unwrap_or_default();
         self.given().is_some_and(|path| has_name(&words, &String::from_utf8_lossy(path)))
     }
 

@@ -63,6 +63,11 @@ pub fn joined_below(place: &Path, path: &Path) -> Option<PathBuf> {
     Some(joined)
 }
 
+/// The directory that has the entry of a path, as a path from where that begins.
+pub fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Most links that the kernel follows.
 const MOST_LINKS: usize = 40;
 

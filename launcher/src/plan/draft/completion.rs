@@ -40,10 +40,7 @@ impl Draft<'_> {
             cache: provided.cache.as_deref(),
         };
         let replaced = Replaced { scratch: self.scratch_inside(&variables), home: private_home.as_ref() };
-        let is_lost = self.workspace.is_none() && replaced.scratch.is_some() && directory == Path::new(TMP);
-        warnings.extend(
-            is_lost.then(|| format!("'{TMP}' is the run's own: what is written there is gone afterwards")),
-        );
+        warnings.extend(self.starts_in_scratch(replaced));
         let environment = self.environment(&variables, replaced, &mut warnings)?;
         let commands = self.commands(&variables, &environment, &mut warnings)?;
         let sockets = files::sockets(request, profile, &variables, directory)?;
@@ -237,6 +234,12 @@ impl Draft<'_> {
         let imagined = self.inputs.asks() && self.inputs.profile.uses(Variable::Tmp);
         let scratch = variables.tmp.or_else(|| imagined.then_some(Path::new(namespaces::NO_SCRATCH)));
         scratch.filter(|_| self.has_own_tmp)
+    }
+
+    /// Says that what is written where the command starts goes with the run.
+    fn starts_in_scratch(&self, Replaced { scratch, .. }: Replaced<'_>) -> Option<String> {
+        let is_own = self.workspace.is_none() && scratch.is_some() && self.inputs.directory == Path::new(TMP);
+        is_own.then(|| format!("'{TMP}' is the run's own: what is written there is gone afterwards"))
     }
 
     /// What earlier runs have found in the workspace, where something is to be protected there.

@@ -99,13 +99,13 @@ impl RefusedPaths {
             return None;
         }
         // Numbers are given in turn.
-        let (first, own) = (caller::eldest(told.caller.process), Some(told.caller.process));
-        let inside = |process: Option<Pid>| process.and_then(process::number_inside);
-        if inside(first).zip(inside(own)).is_some_and(|(first, own)| (first..own).contains(&process)) {
+        let first = caller::eldest(told.caller.process).and_then(process::number_inside);
+        let own = process::number_inside(told.caller.process);
+        if first.zip(own).is_some_and(|(first, own)| (first..own).contains(&process)) {
             return Some(Named::Ended);
         }
         // A number that nobody wrote down may be that of a child that has ended.
-        let is_meant = process::about(told.caller.process, "cmdline").ok()?.contains(&number);
+        let is_meant = caller::names_number(told.caller.process, process);
         // Outside the user could do no more with it.
         let is_closed = || {
             named.is_some() && !process::can_signal(process) && !self.outside.contains(CapabilitySet::KILL)
