@@ -7,6 +7,7 @@
 //! command's permissions.
 
 mod acts;
+mod pattern;
 
 use crate::explain::caller::{self, Caller};
 use crate::explain::decode::{Access, Address, Decoded, PathArgument};
@@ -27,8 +28,8 @@ use crate::sys::status::Status;
 use crate::sys::within::is_below;
 pub use acts::cannot_move;
 use acts::{changeable, executed, linked, made, opened, removed, renamed};
+use pattern::unexpanded;
 use std::fs::Metadata;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -160,8 +161,8 @@ pub fn refused(
     {
         return Some(missing);
     }
-    if has_failed && let Some(unlisted) = decoded.paths.iter().find_map(|it| unlisted(granted, it, &viewer)) {
-        return Some(unlisted);
+    if has_failed && let Some(meant) = decoded.paths.iter().find_map(|it| unexpanded(granted, it, &viewer)) {
+        return Some(meant);
     }
     let needs = match (name, &decoded.address) {
         ("bind", Some(Address::UnixPath(path))) => made(&viewer.follow(None, path, true)?, Access::CREATE)?,
@@ -194,15 +195,6 @@ fn denied_by_mount(layout: &Layout, decoded: &Decoded, viewer: &Viewer<'_>, new:
         let denied = layout.refuses(&path, changes) && !fails && is_permitted();
         denied.then_some((path, argument.access))
     })
-}
-
-/// The directory that a shell could not list, so that a pattern for names in it stayed as it was written.
-fn unlisted(granted: Grants<'_>, argument: &PathArgument, viewer: &Viewer<'_>) -> Option<DeniedPath> {
-    let path = viewer.named(argument.dirfd, &argument.path)?;
-    let is_pattern = path.file_name()?.as_bytes().iter().any(|byte| b"*?[".contains(byte));
-    let directory = path.parent().filter(|_| is_pattern && !path::is_there(&path))?;
-    let is_closed = !granted(directory, READS) && access::allows(directory, Permission::READ);
-    is_closed.then(|| (directory.to_path_buf(), Access::LIST))
 }
 
 /// Whether permissions allow this access outside the sandbox.

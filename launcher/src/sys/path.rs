@@ -229,6 +229,14 @@ pub fn is_directory_or_link(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|meta| meta.is_dir() || meta.is_symlink())
 }
 
+/// Whether a name is one that a pattern stands for in a shell: none that begins with a dot, unless the pattern does.
+pub fn matches(pattern: &OsStr, name: &OsStr) -> bool {
+    let text = |of: &OsStr| CString::new(of.as_bytes());
+    let (Ok(pattern), Ok(name)) = (text(pattern), text(name)) else { return false };
+    // SAFETY: two NUL-terminated strings.
+    unsafe { libc::fnmatch(pattern.as_ptr(), name.as_ptr(), libc::FNM_PERIOD) == 0 }
+}
+
 /// A canonical path, or the path itself where it cannot be resolved.
 pub fn canonical(path: &Path) -> PathBuf {
     real(path).unwrap_or_else(|_| path.to_path_buf())
@@ -240,6 +248,21 @@ mod tests {
     use crate::enforce::scratch::Scratch;
     use std::fs;
     use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_pattern_stands_for_the_names_that_it_does_in_a_shell() {
+        for (pattern, name, is_one) in [
+            ("*.c", "a.c", true),
+            ("*.c", "a.h", false),
+            ("*", ".a", false),
+            (".*", ".a", true),
+            ("[ab]?", "bx", true),
+            ("[ab]?", "cx", false),
+            ("[", "a", false),
+        ] {
+            assert_eq!(matches(OsStr::new(pattern), OsStr::new(name)), is_one, "{pattern} {name}");
+        }
+    }
 
     #[test]
     fn one_look_says_the_same_as_a_walk() {

@@ -95,3 +95,26 @@ fn passwords_of_other_machines_are_missed_where_those_can_be_reached() {
         }
     });
 }
+
+/// A shell that finds no name for a pattern hands it on as it is.
+#[test]
+fn a_pattern_for_files_out_of_sight_asks_for_them() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        for name in ["other/b.txt", "other/.c.txt", "a.txt"] {
+            world.write_at_home(name, "x\n");
+        }
+        let at = |name: &str| world.home.join(name).display().to_string();
+        for (pattern, asked) in [("other/*.txt", "other"), ("other/.*.t[x]t", "other"), ("*.txt", "a.txt")] {
+            let line = format!("cat {}", at(pattern));
+            let flag = format!("allow it with --ro {}", at(asked));
+            let said = lines(world, &[], &line);
+            one(&said[..1], &["which is out of sight", &flag]);
+            assert!(said[0].ends_with(&flag), "{said:?}");
+            none(&lines(world, &["--ro", &at(asked)], &line));
+        }
+        for pattern in ["none/*.txt", "*.none", "[a.txt"] {
+            none(&lines(world, &[], &format!("cat {}", at(pattern))));
+        }
+    });
+}
