@@ -40,15 +40,28 @@ pub fn exact_size(bytes: u64) -> String {
     format!("{} {}", bytes >> (10 * unit), UNITS[unit])
 }
 
-/// Shows a character from outside on a terminal: what moves the cursor, or turns the text around it, becomes a `?`.
+/// Shows a character from outside on a terminal: what moves the cursor, turns the text around it or shows nothing
+/// becomes a `?`.
 #[must_use]
 pub fn tame(character: char) -> char {
-    let separator = matches!(character, '\u{2028}' | '\u{2029}');
-    let turns = matches!(
-        character,
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
-    );
-    if character.is_control() || separator || turns { '?' } else { character }
+    if character.is_control() || is_invisible(character) { '?' } else { character }
+}
+
+/// Shows the name of a host or service among the words of a message: in quotes, unless it is made of what such names
+/// are made of.
+#[must_use]
+pub fn host_name(name: &str) -> String {
+    const LONGEST: usize = 260;
+    let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || b"._-:".contains(&byte);
+    let shown = escape(name.as_bytes(), LONGEST);
+    if !name.is_empty() && name.bytes().all(is_usual) { shown } else { format!("\"{shown}\"") }
+}
+
+/// Shows the name of a process, which stands before its number: without the brackets of that.
+#[must_use]
+pub fn process_name(name: &[u8]) -> String {
+    const LONGEST: usize = 32;
+    escape(name, LONGEST).replace(['[', ']'], "?")
 }
 
 /// Letters, marks and symbols that are drawn as nothing: the joiner of graphemes, fillers of scripts, selectors of
@@ -177,7 +190,7 @@ pub fn wants_colours(stream: &impl IsTerminal) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{exact_size, is_invisible};
+    use super::{exact_size, host_name, is_invisible, process_name};
 
     #[test]
     fn sizes_are_whole_numbers_of_their_unit() {
@@ -187,6 +200,17 @@ mod tests {
             ["0 bytes", "1 bytes", "1000 bytes", "1 KiB", "1536 bytes", "64 KiB", "100 MiB", "3 TiB"];
         assert_eq!(shown[..8], expected);
         assert_eq!(shown[8..], ["1024 PiB".to_string(), format!("{} bytes", u64::MAX)]);
+    }
+
+    #[test]
+    fn names_do_not_go_on_as_the_message_does() {
+        assert_eq!(host_name("a_b.example.org."), "a_b.example.org.");
+        assert_eq!(host_name("2001:db8::1"), "2001:db8::1");
+        assert_eq!(host_name("x.; allow it with --net host"), "\"x.; allow it with --net host\"");
+        assert_eq!(host_name("x\" y"), "\"x\\\" y\"");
+        assert_eq!(host_name(""), "\"\"");
+        assert_eq!(process_name(b"x]: ok["), "x?: ok?");
+        assert_eq!(process_name(b"tmux: server"), "tmux: server");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::profile::keys::{Part, with_origin};
 use crate::profile::model::{Profile, Source};
 use crate::profile::origin::{Given, Origin, Text};
 use crate::profile::words::WhenMade;
-use crate::text::{is_invisible, tame};
+use crate::text::tame;
 
 /// The resolved profile as JSON.
 pub fn show(profile: &Profile) -> Value {
@@ -103,7 +103,6 @@ pub(crate) fn condition(condition: &Condition) -> Value {
 fn line(text: &str) -> String {
     let blank = |c: char| match c {
         '\n' | '\r' | '\t' => ' ',
-        _ if is_invisible(c) => '?',
         _ => tame(c),
     };
     text.chars().map(blank).chain(['\n']).collect()

@@ -5,7 +5,7 @@ mod words;
 use crate::explain::hint;
 use crate::explain::total::{Refused, Total};
 use crate::supervise::violation::verb;
-use crate::text::{escape, paint, tame};
+use crate::text::{escape, paint, process_name, tame};
 use sbx_client::report::{Bytes, Confidence, Fate, LayerState, Report, Rule, Suggestion, ViolationRecord};
 use std::ffi::OsStr;
 use std::fmt::{self, Write};
@@ -47,12 +47,17 @@ struct Table {
 
 impl Table {
     fn row(&mut self, label: &str, value: impl fmt::Display) {
+        self.coloured_row(label, tamed(&value.to_string()));
+    }
+
+    /// A row whose value is fit for a terminal, and has colours perhaps.
+    fn coloured_row(&mut self, label: &str, value: impl fmt::Display) {
         let label = paint(&format!("{label:<WIDTH$}"), BOLD, self.show.coloured);
         let _ = writeln!(self.text, "{label}  {value}");
     }
 
     fn more(&mut self, value: impl fmt::Display) {
-        let _ = writeln!(self.text, "{:<WIDTH$}  {value}", "");
+        let _ = writeln!(self.text, "{:<WIDTH$}  {}", "", tamed(&value.to_string()));
     }
 
     /// A label and its items, each of one or more lines; or nothing.
@@ -60,7 +65,7 @@ impl Table {
         let shown = items.len().min(self.show.most.unwrap_or(usize::MAX));
         let mut label = paint(&format!("{label:<WIDTH$}"), colour, self.show.coloured);
         for line in items[..shown].iter().flat_map(|item| item.split('\n')) {
-            let _ = writeln!(self.text, "{label}  {line}");
+            let _ = writeln!(self.text, "{label}  {}", tamed(line));
             label = " ".repeat(WIDTH);
         }
         if shown < items.len() {
@@ -88,7 +93,7 @@ impl Table {
         self.row("began", sentence(&report.started));
         let well = report.exit_status == 0;
         let ended = paint(&words::ending(report), if well { "" } else { RED }, self.show.coloured && !well);
-        self.row("ended", format_args!("{ended}, after {}", words::seconds(report.duration_ms)));
+        self.coloured_row("ended", format_args!("{ended}, after {}", words::seconds(report.duration_ms)));
         if let Some(error) = &report.error {
             self.more(sentence(error));
         }
@@ -187,7 +192,7 @@ fn counted(record: &ViolationRecord) -> Refused<'_> {
 fn line(record: &ViolationRecord) -> String {
     let ViolationRecord { fate, call, args, process, pid, count, .. } = record;
     let times = if *count > 1 { format!(" {count} times") } else { String::new() };
-    let (call, args, process) = (sentence(call), sentence(args), escape(&process.0, 32));
+    let (call, args, process) = (sentence(call), sentence(args), process_name(&process.0));
     let rule = record.rule.as_ref().map(|Rule { text, .. }| format!(": {}", sentence(text)));
     let inferred = if record.confidence == Confidence::Inferred { " (inferred)" } else { "" };
     let hint = record.suggestion.as_ref().map(|Suggestion { flags, note }| {
@@ -197,6 +202,10 @@ fn line(record: &ViolationRecord) -> String {
     });
     let (rule, hint) = (rule.unwrap_or_default(), hint.unwrap_or_default());
     format!("{} {call}({args}){times} in {process}[{pid}]{rule}{inferred}{hint}", verb(*fate))
+}
+
+fn tamed(text: &str) -> String {
+    text.chars().map(tame).collect()
 }
 
 /// A sentence of a report: made for people already, but perhaps not by `sbx`.

@@ -18,7 +18,7 @@ use crate::supervise::dials::Dials;
 use crate::supervise::judge::Judge;
 use crate::supervise::violation::{Confidence, Fate, Kind, Violation};
 use crate::sys::process::Pid;
-use crate::text::shown;
+use crate::text::{host_name, shown};
 use std::cell::{RefCell, RefMut};
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -216,7 +216,7 @@ impl Hosts {
                     false => judge.explainer.host_name_reason(&name),
                 };
                 // The root has no name.
-                let shown = if name.is_empty() { "." } else { &name };
+                let shown = if name.is_empty() { ".".to_string() } else { host_name(&name) };
                 self.tell(judge, &asker, Fate::Blocked, "dns", format!("{kind} {shown}"), reason);
             }
             Event::Opened { host, port, ends, address } => {
@@ -235,7 +235,7 @@ impl Hosts {
                 let caller = self.counted(&host, port, |used| used.refused += 1).caller(&host, port);
                 let word = protocol.to_string().to_uppercase();
                 let reason = judge.explainer.mismatch_reason(&word, &host, port, said.is_some());
-                let said = said.map_or_else(|| "no host".to_string(), |said| format!("'{said}'"));
+                let said = said.map_or_else(|| "no host".to_string(), |said| format!("'{}'", said.replace('\'', "?")));
                 let what = format!("{}:{port}, {word} to {said}", bracketed(&host));
                 let fate = if self.logs { Fate::WouldBlock } else { Fate::Blocked };
                 self.tell(judge, &caller, fate, "connection", what, reason);

@@ -10,7 +10,7 @@ use crate::explain::hint::Reason;
 use crate::explain::total::{Refused, Sameness, Total};
 use crate::supervise::stderr::Stderr;
 use crate::sys::process::Pid;
-use crate::text::{escape, wants_colours};
+use crate::text::{process_name, wants_colours};
 use sbx_policy::calls::Call;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -304,7 +304,7 @@ fn told(violation: &Violation, name: &[u8], process: Pid) -> String {
         Confidence::Observed | Confidence::Unknown => reason.to_string(),
         Confidence::Inferred => format!("{reason:#}"),
     };
-    let name = escape(name, 32);
+    let name = process_name(name);
     format!("{} in {name}[{process}]: {reason}", act(violation))
 }
 

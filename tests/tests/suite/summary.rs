@@ -163,7 +163,12 @@ fn nothing_of_a_report_steers_the_terminal() {
     }
     let world = World::new(&User::current());
     let mut value: Value = serde_json::from_str(&report(&world)).unwrap();
+    value["network"]["allow"] = serde_json::json!(["x"]);
+    value["network"]["mode"] = serde_json::json!("hosts");
+    let poisoned = value.clone();
     poison(&mut value);
+    // A word of a list that only sbx writes is no free text.
+    value["network"]["mode"] = poisoned["network"]["mode"].clone();
     let out = shown(&world, &value.to_string()).success();
     let harmful = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
     assert!(!out.out().contains(harmful), "{:?}", out.out());

@@ -3,11 +3,8 @@
 use crate::explain::hint::{Explainer, Hint, Reason};
 use crate::hosts::{DNS_PORT, HostName, HostRule, is_host_port_at, reached};
 use crate::plan::network;
-use crate::text::escape;
+use crate::text::host_name;
 use std::net::IpAddr;
-
-/// How much of a name is shown.
-const MOST: usize = 260;
 
 /// A host outside, as a connection names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,7 +114,7 @@ impl Explainer {
     pub fn host_name_reason(&self, name: &str) -> Reason {
         // The command chooses the text. What is no name could be read as a rule about more than one host.
         let host = HostName::from_ascii(name.as_bytes()).ok();
-        let what = format!("does not reach {}", escape(name.as_bytes(), MOST));
+        let what = format!("does not reach {}", host_name(name));
         let reason = self.host_rule(&what, host.map(|host| without_service(host.as_str()).to_string()));
         let hint = reason.hint.map(|hint| hint.noting(Some("for another port, name it: NAME:PORT")));
         Reason { hint, ..reason }
@@ -126,7 +123,7 @@ impl Explainer {
     /// Why a connection is not let through that says another host than the one it goes to. One that says none may be
     /// of another protocol, which a rule can allow.
     pub fn mismatch_reason(&self, protocol: &str, host: &str, port: u16, says_host: bool) -> Reason {
-        let shown = escape(host.as_bytes(), MOST);
+        let shown = host_name(host);
         let what = format!("reaches {shown}, and what is said in {protocol} has to name the same host");
         let rule = HostRule::parse(&format!("{}:{port}/tcp", bracketed(host))).ok().filter(|_| !says_host);
         let hint = rule.map(|rule| Hint::of(["--connect", &rule.to_string()]));
@@ -135,7 +132,7 @@ impl Explainer {
 
     /// Why a connection to a name of a rule is not made: its addresses are none of other machines of the internet.
     pub fn address_of_name_reason(&self, host: &str, port: u16) -> Reason {
-        let shown = escape(host.as_bytes(), MOST);
+        let shown = host_name(host);
         let what = format!(
             "reaches {shown} at public addresses of other machines, and it has none that is not denied; a rule that \
              has the address allows it, as --connect 10.0.0.0/8:{port} would (--host-port {port} for the loopback of \

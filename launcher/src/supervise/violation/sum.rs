@@ -1,7 +1,7 @@
 //! What is said of violations at the end of a run: the most frequent ones, and what no line was about.
 
 use super::{Key, Line, Violations, act};
-use crate::text::escape;
+use crate::text::process_name;
 
 /// How many lines the sum at the end has.
 const MOST_SUMS: usize = 5;
@@ -58,7 +58,7 @@ impl Violations {
                 names.push(name);
             }
         }
-        let named = listed(names.iter().map(|name| escape(name, 32)).collect());
+        let named = listed(names.iter().map(|name| process_name(name)).collect());
         let is_one = keys.iter().all(|(violation, _)| violation.path == first.path);
         let times = if is_one { format!("{count} times") } else { format!("and {} more", count - 1) };
         Some(format!("{} {times} in {named}", act(first)))

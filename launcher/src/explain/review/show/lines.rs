@@ -1,6 +1,6 @@
 //! Lines of a review: a word at the left, texts beside it, as wide as a terminal takes them.
 
-use crate::text::{LONGEST, escape, is_invisible, tame};
+use crate::text::{LONGEST, escape, tame};
 use std::fmt::Write;
 
 /// Maximum width of a line, but for a single word that is longer.
@@ -66,7 +66,7 @@ fn width(text: &str) -> usize {
 pub fn plain(text: &str) -> String {
     let mut whole = String::with_capacity(text.len());
     for character in text.chars() {
-        match tame(character) == character && !is_invisible(character) {
+        match tame(character) == character {
             true => whole.push(character),
             false => whole.push_str(&escape(character.to_string().as_bytes(), LONGEST)),
         }
