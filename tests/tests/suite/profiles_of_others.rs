@@ -42,6 +42,28 @@ fn imported(world: &World, document: &Value) -> PathBuf {
     world.write(world.home.join("imported.json"), profile.to_string())
 }
 
+/// Another tool gives its command a terminal of its own, or none; here it has the caller's.
+#[test]
+fn an_imported_filter_types_into_no_terminal() {
+    as_users(|user| {
+        let world = World::new(user);
+        let listed = json!({"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [
+            {"names": ["ioctl", "read", "openat", "close"], "action": "SCMP_ACT_ALLOW"},
+        ]});
+        for document in [listed, json!({"defaultAction": "SCMP_ACT_ALLOW"})] {
+            let profile = imported(&world, &document);
+            let ask = |request: &str| {
+                let call = format!("ioctl,0,{request}");
+                let out = world.sbx(["why", "-p"]).arg(&profile).args(["--json", "--call", &call]).run();
+                serde_json::from_str::<Value>(&out.out()).unwrap()["answer"].clone()
+            };
+            // TIOCSTI, TIOCLINUX, TIOCSETD; and TCGETS, TIOCGWINSZ.
+            assert_eq!(["0x5412", "0x541c", "0x5423"].map(ask), ["refused"; 3].map(Value::from));
+            assert_eq!(["0x5401", "0x5413"].map(ask), ["allowed"; 2].map(Value::from));
+        }
+    });
+}
+
 #[test]
 fn an_imported_filter_refuses_what_the_document_refuses() {
     as_users(|user| {

@@ -206,9 +206,13 @@ impl Explainer {
         None
     }
 
-    /// The call with any arguments.
+    /// The call with any arguments. It is not proposed for what acts on the caller's terminal: what is typed there is
+    /// executed outside.
     fn whole_call(&mut self, refused: &Refused<'_>) -> Option<Hint> {
         let name = refused.name;
+        if refused.topic == Topic::Terminal {
+            return None;
+        }
         let helps = self.attempts.help(Change::Calls(name.to_string()), refused.data);
         let restricted = Call::named(name.as_bytes()).is_some_and(|c| !restrictions::of_call(c).is_empty());
         let note = match refused.topic {

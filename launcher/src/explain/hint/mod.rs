@@ -319,6 +319,7 @@ impl Explainer {
             Topic::Mounts => "mounts nothing",
             Topic::Processes => "starts no programs",
             Topic::Threads => "starts no threads",
+            Topic::Terminal => "does nothing to a terminal that acts outside the run",
             Topic::Kernel => "does not allow this part of the kernel",
             Topic::UnixConnection => "may not connect to this UNIX socket",
             Topic::UnixAbstract => "reaches no UNIX sockets without a file",

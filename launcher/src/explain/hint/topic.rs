@@ -1,9 +1,11 @@
 //! What a refused call is about.
 
 use crate::explain::decode::{Address, Decoded};
+use crate::explain::hint::matches;
 use crate::plan::notified;
 use sbx_policy::calls::{Call, Group};
 use sbx_policy::interpret::Data;
+use sbx_policy::restrictions;
 
 /// `CLONE_NEW*`, as unshare(2) takes them; bit 7 (`CLONE_NEWTIME`) is part of the signal for clone(2).
 const NAMESPACES: u64 = 0x7e02_0000;
@@ -39,6 +41,8 @@ pub enum Topic {
     Socket,
     /// The set-user-ID and set-group-ID bits of what there is.
     SetId,
+    /// What acts on a terminal beyond the run, such as typing into it.
+    Terminal,
     /// Anything else.
     Other,
 }
@@ -56,6 +60,7 @@ pub fn of(call: Call, data: &Data, decoded: &Decoded) -> Topic {
         "clone3" if decoded.text.contains("CLONE_THREAD") => Topic::Threads,
         "execve" | "execveat" | "fork" | "vfork" | "clone" | "clone3" => Topic::Processes,
         "socket" | "socketpair" => family(i32::try_from(data.args[0] & 0xffff_ffff).unwrap_or(-1)),
+        "ioctl" if acts_on_terminal(call, data) => Topic::Terminal,
         name if notified::asks_for_id(name, &data.args) => Topic::SetId,
         _ if among("@network-io") => addressed(decoded.address.as_ref()),
         _ if among("@mount") => Topic::Mounts,
@@ -67,6 +72,13 @@ pub fn of(call: Call, data: &Data, decoded: &Decoded) -> Topic {
         }
         _ => Topic::Other,
     }
+}
+
+/// Whether a call is of those that the restriction leaves out which is made for that.
+fn acts_on_terminal(call: Call, data: &Data) -> bool {
+    const SAFE: &str = "tty-safe";
+    let mut safe = restrictions::of_call(call).filter(|place| restrictions::name(*place) == SAFE);
+    safe.any(|place| !matches(place, data))
 }
 
 fn family(family: i32) -> Topic {

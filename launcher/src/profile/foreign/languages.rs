@@ -53,7 +53,7 @@ pub const LANGUAGES: [Language; 10] = [
     Language {
         word: "docker",
         about: "The same, for docker and podman run --security-opt seccomp=FILE",
-        reader: Some(oci::read),
+        reader: Some(oci::read_docker),
         writer: Some(oci::export),
     },
     Language {

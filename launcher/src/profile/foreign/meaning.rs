@@ -128,7 +128,8 @@ impl Meaning {
             document.insert("namespaces".into(), json!("auto"));
             document.insert("home".into(), json!({ "mode": "closed" }));
         }
-        if let Some(calls) = self.calls {
+        if let Some(mut calls) = self.calls {
+            calls.spare_terminal();
             document.insert("syscalls".into(), calls.section());
         }
         let Lists { read, mut execute, write, mut deny, mut protect, .. } = lists_of_paths;
@@ -153,6 +154,15 @@ impl Meaning {
 }
 
 impl Calls {
+    /// Leaves out what types into a terminal, which would then be executed outside. The command of another tool has a
+    /// terminal of its own, or none, and here it has the caller's: so the policy does not speak of that one.
+    fn spare_terminal(&mut self) {
+        let of_call = |entry: &&mut Value| **entry == "ioctl";
+        for entry in self.allow.iter_mut().chain(&mut self.log).filter(of_call) {
+            *entry = json!("ioctl[tty-safe]");
+        }
+    }
+
     fn section(self) -> Value {
         let mut section = Map::new();
         if let Some(default) = self.default {

@@ -100,6 +100,16 @@ fn unknown_words_end_with_a_place() {
             ("oci", rule("{\"names\":[\"read\"],\"action\":\"ALLOW\"}"), "syscalls[0].action: unknown value"),
             ("oci", rule("{\"names\":[],\"action\":\"SCMP_ACT_LOG\"}"), "syscalls[0]: it names no call"),
             (
+                "oci",
+                rule("{\"name\":\"mount\",\"names\":[\"read\"],\"action\":\"SCMP_ACT_ALLOW\"}"),
+                "syscalls[0]: unknown key 'name'",
+            ),
+            (
+                "docker",
+                rule("{\"name\":\"mount\",\"names\":[\"read\"],\"action\":\"SCMP_ACT_ALLOW\"}"),
+                "syscalls[0]: it has both 'name' and 'names'",
+            ),
+            (
                 "srt",
                 "{\"network\":{\"allowedDomains\":1},\"filesystem\":{}}".into(),
                 "network.allowedDomains: a number",

@@ -6,6 +6,7 @@ mod names;
 mod read;
 mod write;
 
+use read::Dialect;
 pub use write::{Asked, Extent, is_covered, of_first, write};
 
 use crate::profile::error::{Fault, Place, ProfileCause};
@@ -19,9 +20,14 @@ pub(super) fn read(text: &[u8], losses: &mut Losses) -> Result<Meaning, ProfileC
     Ok(filter(json::parse(text)?, &Place::Top, losses)?)
 }
 
+/// Reads a document of Docker's.
+pub(super) fn read_docker(text: &[u8], losses: &mut Losses) -> Result<Meaning, ProfileCause> {
+    Ok(read::read(json::parse(text)?, &Place::Top, Dialect::Docker, losses)?)
+}
+
 /// Reads a filter, which may be a part of a document.
 pub(super) fn filter(node: Node, place: &Place, losses: &mut Losses) -> Result<Meaning, Fault> {
-    read::read(node, place, losses)
+    read::read(node, place, Dialect::Oci, losses)
 }
 
 /// Writes a document.

@@ -28,8 +28,17 @@ const TOP: [&str; 9] = [
     "syscalls",
 ];
 
+/// Whose documents may name one call by `name`: old ones of Docker's. Who reads others does not look at it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// OCI's runtime specification.
+    Oci,
+    /// Docker and podman.
+    Docker,
+}
+
 /// Reads a document.
-pub fn read(node: Node, place: &Place, losses: &mut Losses) -> Result<Meaning, Fault> {
+pub fn read(node: Node, place: &Place, dialect: Dialect, losses: &mut Losses) -> Result<Meaning, Fault> {
     let mut fields = node.fields(place, &TOP)?;
     let error = error(&mut fields, "defaultErrnoRet", "defaultErrno")?;
     let default = fields.require("defaultAction", |node, place| default(node, place, error, losses))?;
@@ -56,7 +65,7 @@ pub fn read(node: Node, place: &Place, losses: &mut Losses) -> Result<Meaning, F
     }
     let mut drafts: BTreeMap<Call, Draft> = BTreeMap::new();
     maybe(&mut fields, "syscalls", |node, place| {
-        node.list(place, |node, place| rule(node, place, default, &mut drafts, losses)).map(|_| ())
+        node.list(place, |node, place| rule(node, place, (dialect, default), &mut drafts, losses)).map(|_| ())
     })?;
     // A run under a profile that allows by default has no filter: the list of denials becomes one of permissions.
     if default == DefaultAction::Allow {
@@ -184,22 +193,25 @@ fn arch_map(node: Node, place: &Place, losses: &mut Losses) -> Result<(), Fault>
 fn rule(
     node: Node,
     place: &Place,
-    default: DefaultAction,
+    (dialect, default): (Dialect, DefaultAction),
     drafts: &mut BTreeMap<Call, Draft>,
     losses: &mut Losses,
 ) -> Result<(), Fault> {
     const KEYS: [&str; 9] =
-        ["name", "names", "action", "errnoRet", "errno", "args", "comment", "includes", "excludes"];
-    let mut fields = node.fields(place, &KEYS)?;
+        ["names", "action", "errnoRet", "errno", "args", "comment", "includes", "excludes", "name"];
+    let known = if dialect == Dialect::Docker { &KEYS[..] } else { &KEYS[..KEYS.len() - 1] };
+    let mut fields = node.fields(place, known)?;
     let error = error(&mut fields, "errnoRet", "errno")?;
     let action = match fields.require("action", |node, place| node.word(place, &ACTIONS))? {
         Action::Errno(number) => Action::Errno(error.unwrap_or(number)),
         other => other,
     };
-    let mut names: Vec<Text> = maybe(&mut fields, "name", Node::string)?.into_iter().collect();
-    names.extend(
-        maybe(&mut fields, "names", |node, place| node.list(place, Node::string))?.unwrap_or_default(),
-    );
+    let one = maybe(&mut fields, "name", Node::string)?;
+    let many = maybe(&mut fields, "names", |node, place| node.list(place, Node::string))?.unwrap_or_default();
+    if one.is_some() && !many.is_empty() {
+        return Err(place.fault("it has both 'name' and 'names', which Docker refuses"));
+    }
+    let names: Vec<Text> = one.into_iter().chain(many).collect();
     if names.is_empty() {
         return Err(place.fault("it names no call: the key 'names' is missing or empty"));
     }
