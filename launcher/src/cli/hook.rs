@@ -134,10 +134,11 @@ fn install(agent: Agent, how: &How, trust: bool, host: &Host) -> Result<i32, Ref
     if let Some(copy) = &installed.copy {
         let _ = writeln!(text, "  the settings before it: '{}'", shown(copy));
     }
-    if trust && hooks::trust(agent, host)? {
-        let _ = writeln!(text, "  {} trusts it now", agent.name());
-    }
+    // It is there, whatever comes of the rest.
     print(text.as_bytes())?;
+    if trust && hooks::trust(agent, host)? {
+        print(format!("  {} trusts it now\n", agent.name()).as_bytes())?;
+    }
     report(&[agent], host)
 }
 
