@@ -204,3 +204,20 @@ fn what_a_run_leaves_in_its_home_can_be_listed() {
         assert!(out.out().lines().count() >= 2 && !out.out().contains(" d--------- "), "{out}");
     });
 }
+
+/// Whoever makes a key looks for it. Other programs keep what nobody misses where it begins with a dot.
+#[test]
+fn a_key_that_a_command_makes_in_its_home_is_told() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        let make = |name: &str| {
+            let script = format!("mkdir -p ~/.{name} && echo x > ~/.{name}/new");
+            world.sbx(["run", "--", "sh", "-c", &script]).run().success().sbx_lines()
+        };
+        let said = make("ssh");
+        assert!(said.len() == 1 && said[0].contains("written to the run's own home"), "{said:?}");
+        assert!(said[0].contains("'.ssh/new'") && make("cached").is_empty(), "{said:?}");
+        // It is the command's own: nobody has it outside.
+        assert!(!world.home.join(".ssh/new").exists());
+    });
+}

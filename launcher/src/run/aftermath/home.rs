@@ -2,6 +2,7 @@
 
 use crate::enforce::home::STAMPS;
 use crate::enforce::{home_copies, home_places};
+use crate::explain::sensitive::secrets_at;
 use crate::plan::Plan;
 use crate::plan::home::{PrivateHome, Store};
 use crate::profile::Variables;
@@ -44,7 +45,7 @@ pub struct HomeBefore {
 
 impl HomeBefore {
     /// That of a plan, if it has one. Where not everything is asked for, only what somebody may miss is looked at: what
-    /// has no leading dot, and is no directory of packages; programs; and new files in the place of yours.
+    /// has no leading dot, and is no directory of packages; programs; keys; and new files in the place of yours.
     pub fn of(plan: &Plan, everything: bool) -> Option<HomeBefore> {
         let home = plan.private_home.clone()?;
         let places =
@@ -156,6 +157,7 @@ impl Search<'_> {
             let path = below.join(&name);
             if level == 0 && self.is_left_out(&name) {
                 match is_directory {
+                    true if self.is_for_keys(&name) => self.walk(top, &path, level + 1),
                     true => self.walk(top, &path.join(PROGRAMS), level + 1),
                     false if self.takes_the_place_of_yours(&directory, &name) => self.tell(path),
                     false => {}
@@ -177,6 +179,12 @@ impl Search<'_> {
             .tools
             .as_ref()
             .is_some_and(|tools| name.as_bytes().starts_with(b".") || tools.contains(name))
+    }
+
+    /// Whether keys are kept there (`~/.ssh`): whoever makes one looks for it.
+    fn is_for_keys(&self, name: &OsStr) -> bool {
+        let home = &self.before.home.at;
+        secrets_at(&home.join(name), Some(home)).is_some()
     }
 
     /// Whether it is a file that the run has made, and that the user has too: `~/.profile`. Later runs find it there.
