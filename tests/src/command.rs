@@ -233,8 +233,14 @@ impl Running {
     /// Kills the command itself, and waits for the end of its output.
     #[track_caller]
     pub fn kill(self) {
+        drop(self.killed());
+    }
+
+    /// Kills the command itself, and returns what it and those that outlive it have written.
+    #[track_caller]
+    pub fn killed(self) -> Output {
         self.signal(libc::SIGKILL);
-        drop(self.wait());
+        self.wait().died_of(libc::SIGKILL)
     }
 
     /// Kills the command and the processes that it has started itself, so that none of them sees another's end.

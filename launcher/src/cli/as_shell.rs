@@ -9,7 +9,6 @@ use crate::cli::{pool, usage, why};
 use crate::error::{Outcome, Refusal};
 use crate::host::Host;
 use crate::plan::variables::{self, SHELL_FLAGS as FLAGS, SHELL_PROGRAM as PROGRAM};
-use crate::plan::writable_roots;
 use crate::profile;
 use crate::program;
 use crate::request::Request;
@@ -132,7 +131,7 @@ fn policy(flags: Option<&OsStr>) -> Result<Request, Refusal> {
     Ok(request)
 }
 
-/// Refuses a profile in the workspace, as for a profile that SBX_PROFILE names.
+/// Refuses a profile that commands may have written, as for a profile that SBX_PROFILE names.
 fn profile_is_out_of_reach(request: &Request) -> Result<(), Refusal> {
     let Some(named) = &request.profile else { return Ok(()) };
     let host = Host::of_this_process();
@@ -141,13 +140,10 @@ fn profile_is_out_of_reach(request: &Request) -> Result<(), Refusal> {
         return Ok(());
     }
     let plan = why::plan(request, &host)?;
-    let Some(workspace) = plan.workspace.as_deref() else { return Ok(()) };
-    match writable_roots::profile_below(&profile, host.directory()?, &[workspace]) {
-        None => Ok(()),
-        Some((file, _)) => {
-            Err(Refusal::new(variables::in_reach(named, FLAGS, file, "keep the file elsewhere")))
-        }
-    }
+    let roots = plan.writable();
+    let roots: Vec<&Path> = roots.iter().map(PathBuf::as_path).collect();
+    let by = (&**named, FLAGS, "keep the file elsewhere");
+    variables::is_out_of_reach(by, &profile, (host.directory()?, &host), &roots)
 }
 
 /// Becomes the shell; returns only if that fails.

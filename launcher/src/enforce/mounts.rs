@@ -8,7 +8,7 @@ use crate::enforce::error::Named;
 use crate::enforce::replaced::{self, Ground, Overlays};
 use crate::plan::namespaces::Missing;
 use crate::plan::namespaces::git::{HOOKS, NEW_CONFIG};
-use crate::plan::namespaces::layout::{DEVICES, Layout};
+use crate::plan::namespaces::layout::{DEVICES, Layout, OnLink};
 use crate::plan::namespaces::placeholder::is_link;
 use crate::plan::namespaces::renewed::{System, TERMINALS};
 use crate::plan::network::Doors;
@@ -265,7 +265,7 @@ fn protect(
     }
     for path in layout.held_free().filter(|path| wanted(path)) {
         if path.is_symlink() {
-            cover_link(path, None)?;
+            cover_link(path, OnLink::Nothing)?;
         } else {
             mount_on_itself(path, PROTECT, Tree::read_only)?;
         }
@@ -278,8 +278,8 @@ fn protect(
             hooks.put(path, place);
         }
     }
-    for (link, target) in layout.links.iter().filter(|(link, _)| wanted(link)) {
-        cover_link(link, target.as_deref())?;
+    for (link, over) in layout.links.iter().filter(|(link, _)| wanted(link)) {
+        cover_link(link, *over)?;
     }
     for path in layout.denied.iter().filter(|path| wanted(path)) {
         deny(path)?;
@@ -296,7 +296,13 @@ pub fn renew(layout: &Layout, hooks: &mut HookDirectories) -> Result<(), Enforce
 
 /// Removes the mounts that hide paths outside, so that a cleanup by path reaches them.
 pub fn leave(layout: &Layout) {
-    layout.private.iter().for_each(|private| mount::remove(&private.at));
+    for private in &layout.private {
+        mount::remove(&private.at);
+        // Below it is the overlay that it has parts of.
+        if private.stores.iter().any(|store| store.below == private.at) {
+            mount::remove(&private.at);
+        }
+    }
     layout.held_free().for_each(|path| mount::remove(path));
     for watched in &layout.watched {
         watched.places().for_each(|place| mount::remove(&watched.above.join(place)));
@@ -342,12 +348,16 @@ fn mount_on_itself(
     covered.map(|()| held).step_at(what, path)
 }
 
-/// Mounts a file, or nothing, on a symbolic link.
-fn cover_link(link: &Path, target: Option<&Path>) -> Result<(), EnforceError> {
+/// Mounts a symbolic link on itself, or nothing on it.
+fn cover_link(link: &Path, over: OnLink) -> Result<(), EnforceError> {
     let place = descriptor::hold(link).step_at(PROTECT, link)?;
-    let target = target.unwrap_or(Path::new(NOTHING));
-    let target = descriptor::hold(target).step_at(PROTECT, target)?;
-    cover(&place, &target).step_at(PROTECT, link)
+    let nothing = Path::new(NOTHING);
+    match over {
+        OnLink::Itself => cover(&place, &place).step_at(PROTECT, link),
+        OnLink::Nothing => {
+            cover(&place, &descriptor::hold(nothing).step_at(PROTECT, nothing)?).step_at(PROTECT, link)
+        }
+    }
 }
 
 /// Mounts a file read-only on another.

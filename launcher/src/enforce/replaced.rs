@@ -19,10 +19,11 @@ use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt};
 use std::path::{Component, Path, PathBuf};
 
 const REPLACE: &str = "replace '{}'";
+const SOCKET: &str = "allow the socket '{}'";
 const ANYWHERE: &str = "replace directories";
 const OVERLAY: &str = "lay a directory of the run's own over '{}'";
 
@@ -221,11 +222,20 @@ fn parts<'a>(
 pub fn take<'a>(keep: &'a [Kept], what: &'static str, at: &Path) -> Result<Vec<Taken<'a>>, ViewError> {
     let take = |kept: &'a Kept| {
         let held = place(&kept.path).basic_at(what, at)?;
-        let is_directory = held.metadata().of("fstat").basic_at(what, at)?.is_dir();
+        let kind = held.metadata().of("fstat").basic_at(what, at)?.file_type();
+        if kept.is_socket && !kind.is_socket() {
+            return Err(ViewError::Failed(EnforceError::at(SOCKET, &kept.path, no_socket())));
+        }
+        let is_directory = kind.is_dir();
         let tree = Tree::of(held.as_fd()).and_then(|tree| tree.restricted(!kept.write, !kept.execute));
         Ok(Taken { path: &kept.path, is_directory, tree: tree.basic_at(what, at)? })
     };
     keep.iter().map(take).collect()
+}
+
+/// That something else has come into the place of a socket since that was looked at.
+fn no_socket() -> SyscallError {
+    SyscallError { call: "fstat", cause: io::Error::from_raw_os_error(libc::ENOTSOCK) }
 }
 
 /// Mounts what stays where it was.

@@ -14,7 +14,7 @@ mod rules;
 use crate::mcp::execute::Outcome;
 use crate::mcp::places::Places;
 use crate::mcp::server::{Server, locked};
-use crate::text::escape;
+use crate::text::{escape, process_name};
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientResult, ElicitRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationSchema,
@@ -91,7 +91,7 @@ impl Granted {
     fn with(&self, (flag, value): &Flag) -> Option<Places> {
         let mut places = self.places.clone();
         places.add(flag.trim_start_matches('-'), Path::new(value));
-        places.check().is_ok().then_some(places)
+        (places.check().is_ok() && places.last_is_real()).then_some(places)
     }
 }
 
@@ -150,7 +150,7 @@ fn questions(server: &Server, report: &Report) -> Vec<Question> {
     let home = server.settings.home.as_deref();
     let proposed = report.violations.iter().filter_map(|violation| {
         let flag = rules::proposed(violation, home, &granted.places)?;
-        granted.with(&flag)?;
+        granted.with(&flag).filter(|_| !rules::is_delicate(&flag, &server.settings.workspace))?;
         Some(Question { text: text(&flag, violation), flag })
     });
     let proposed: Vec<Question> = proposed.collect();
@@ -161,7 +161,10 @@ fn questions(server: &Server, report: &Report) -> Vec<Question> {
 
 /// One line, and nothing in it that could end the line: the names are the command's.
 fn text((flag, value): &Flag, violation: &ViolationRecord) -> String {
-    let (value, process) = (escape(value.as_bytes(), 400), escape(&violation.process.0, 60));
+    // An apostrophe would end the word that it stands in.
+    let quoted = |text: String| text.replace('\'', "\\x27");
+    let (value, process) =
+        (quoted(escape(value.as_bytes(), 400)), quoted(process_name(&violation.process.0)));
     format!(
         "A command in the sandbox ('{process}') was refused {}. Allow '{flag} {value}' to all further commands, until \
          this server ends?",

@@ -44,13 +44,7 @@ pub struct Places {
 impl Places {
     /// Those of a plan, without its flags.
     pub fn of(plan: &Plan, workspace: &Path, directory: &Path) -> Places {
-        let rules = plan.paths.iter().flatten().filter(|rule| rule.rights.write && !rule.rights.devices);
-        // What the run has of its own stands in the place of these.
-        let hidden =
-            |path: &Path| plan.namespaces.as_ref().is_ok_and(|layout| layout.replaces(path).is_some());
-        let written = rules.map(|rule| rule.place().into_owned()).filter(|path| !hidden(path));
-        let roots = [workspace.to_path_buf()].into_iter().chain(written).collect();
-        let mut places = Places { named: Vec::new(), roots };
+        let mut places = Places { named: Vec::new(), roots: plan.writable() };
         places.name(Role::Workspace, workspace.to_path_buf());
         for file in plan.profile.files.iter() {
             places.name(Role::Profile(plan.profile.name.to_string()), directory.join(file));
@@ -71,6 +65,11 @@ impl Places {
         if OPENING.contains(&flag) {
             self.name(Role::Flag(flag.to_string()), value.to_path_buf());
         }
+    }
+
+    /// Whether no link was in the path that was named last.
+    pub fn last_is_real(&self) -> bool {
+        self.named.last().is_none_or(|named| named.was_real)
     }
 
     /// Refuses a policy that names a path of which commands decide what it is.

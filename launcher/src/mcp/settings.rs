@@ -7,10 +7,12 @@ use crate::error::Refusal;
 use crate::host::Host;
 use crate::mcp::places::{OPENING, Places};
 use crate::plan::Plan;
+use crate::plan::namespaces::Workspaces;
 use crate::profile;
 use crate::program;
 use crate::request::Request;
 use crate::sys::path;
+use crate::text::shown;
 use sbx_client::Sandbox;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -128,6 +130,7 @@ impl Settings {
             given.value.iter().for_each(|value| places.add(given.name, Path::new(value)));
         }
         places.check()?;
+        profile_is_out_of_reach(plan, host)?;
         let fixed =
             [("workspace", workspace.as_os_str().to_owned()), ("max-output", output.to_string().into())];
         let dropped = ["workspace", "max-output", "timeout", "quiet"];
@@ -180,6 +183,20 @@ impl Settings {
         let granted = granted.iter().filter(|(flag, _)| flag != "--connect");
         command.args(granted.map(|(flag, value)| word(flag, Some(value))));
         command
+    }
+}
+
+/// Refuses a profile with a file that commands of other runs may have written.
+fn profile_is_out_of_reach(plan: &Plan, host: &Host) -> Result<(), Refusal> {
+    let (directory, others) = (host.directory()?, Workspaces::of(host));
+    match plan.profile.files.iter().find(|file| others.reach(&directory.join(file))) {
+        None => Ok(()),
+        Some(file) => Err(Refusal::new(format!(
+            "refused the profile '{}': commands of other runs may have written '{}', or a link on the way there; keep \
+             the file elsewhere",
+            plan.profile.name,
+            shown(file)
+        ))),
     }
 }
 

@@ -11,7 +11,7 @@ use crate::plan::rules::{PathRights, PathRule};
 use crate::plan::{Inputs, deny_expansion, flag_warnings, settings_copy};
 use crate::profile::{self, NOT_EXPANDED, Origin, PathEntry, Profile, Variables};
 use crate::request::Request;
-use crate::sys::path::{self, canonical};
+use crate::sys::path;
 use crate::sys::plain;
 use crate::sys::within::{is_below, is_same, is_within};
 use crate::text::shown;
@@ -76,7 +76,7 @@ pub struct Paths {
 pub fn rules(inputs: &Inputs<'_>, given: Given<'_>, warnings: &mut Vec<String>) -> Result<Paths, Refusal> {
     let Given { variables, executed, .. } = given;
     let mut rules = given.more.to_vec();
-    rules.extend(of_profile(&inputs.profile.paths, variables)?);
+    rules.extend(of_profile(&inputs.profile.paths, variables, &Workspaces::of(inputs.host))?);
     match given.home {
         Some(home) => home.adapt(inputs, variables, given.listings, &mut rules),
         None => rules = but_home(rules, inputs.host, given.masks, warnings)?,
@@ -123,7 +123,11 @@ pub fn rules(inputs: &Inputs<'_>, given: Given<'_>, warnings: &mut Vec<String>) 
 }
 
 /// The rules of a profile. What it names inside the workspace may be a link of a command: it must not lead out.
-fn of_profile(paths: &profile::Paths, variables: &Variables<'_>) -> Result<Vec<PathRule>, Refusal> {
+fn of_profile(
+    paths: &profile::Paths,
+    variables: &Variables<'_>,
+    others: &Workspaces<'_>,
+) -> Result<Vec<PathRule>, Refusal> {
     let lists = [
         (&paths.read, PathRights::READ),
         (&paths.execute, PathRights::EXECUTE),
@@ -138,8 +142,10 @@ fn of_profile(paths: &profile::Paths, variables: &Variables<'_>) -> Result<Vec<P
                 continue;
             }
             let below = variables.workspace.is_some_and(|workspace| is_below(&rule.path, workspace));
-            if below && rule.path.exists() {
-                rule.path = inside(&rule.path, variables)?;
+            if (below || !rule.built_in) && rule.path.exists() {
+                let real = inside(&rule.path, variables, others)?;
+                // Elsewhere the path keeps the name by which it is there inside.
+                rule.path = if below { real } else { rule.path };
             }
             rules.push(rule);
         }
@@ -222,7 +228,8 @@ fn of_flags<'a>(
     inputs: &Inputs<'a>,
     variables: &Variables<'_>,
 ) -> Result<Vec<(&'a PathBuf, PathRule)>, Refusal> {
-    let Inputs { request, directory, .. } = inputs;
+    let Inputs { request, directory, host, .. } = inputs;
+    let others = Workspaces::of(host);
     let lists = [
         (&request.ro, PathRights::READ),
         (&request.rox, PathRights::EXECUTE),
@@ -233,7 +240,7 @@ fn of_flags<'a>(
     for (list, rights) in lists {
         for word in list {
             existing(word, directory)?;
-            let path = inside(&directory.join(word), variables)?;
+            let path = inside(&directory.join(word), variables, &others)?;
             let rights = PathRights { devices: is_device(&path), ..rights };
             rules.push((word, PathRule::new(path, rights)));
         }
@@ -340,47 +347,6 @@ fn hold_denied(
     Ok(rules)
 }
 
-/// The socket files that `--unix` and the profile name, as they are found when the command starts.
-pub fn sockets(
-    request: &Request,
-    profile: &Profile,
-    variables: &Variables<'_>,
-    directory: &Path,
-) -> Result<Vec<PathBuf>, Refusal> {
-    let mut sockets = Vec::with_capacity(request.unix.len() + profile.network.unix.len());
-    for path in &request.unix {
-        existing(path, directory)?;
-        sockets.push(inside(&directory.join(path), variables)?);
-    }
-    for entry in profile.network.unix.iter() {
-        let cannot = |cause: String| {
-            let named = entry.value.to_string();
-            let named = shown(Path::new(&named));
-            Refusal::new(format!("cannot allow the socket '{named}' ({}): {cause}", *entry.origin))
-        };
-        let path = entry
-            .expand_path(variables)
-            .ok_or_else(|| cannot("its variable stands for nothing in this run".into()))?;
-        path.metadata().map_err(|e| cannot(plain(&e)))?;
-        sockets.push(inside(&path, variables)?);
-    }
-    Ok(sockets)
-}
-
-/// Without those that are denied: who connects in the command's place goes by the names that are allowed.
-pub fn but_denied(mut sockets: Vec<PathBuf>, denied: &[PathBuf], warnings: &mut Vec<String>) -> Vec<PathBuf> {
-    for above in denied {
-        let place = canonical(above);
-        for socket in sockets.extract_if(.., |socket| is_within(socket, &place)) {
-            let (socket, above) = (shown(&socket), shown(above));
-            warnings.push(format!(
-                "the socket '{socket}' stays denied, because '{above}' is, and a denial always wins"
-            ));
-        }
-    }
-    sockets
-}
-
 fn of_entry(entry: &PathEntry, rights: PathRights, variables: &Variables<'_>) -> Option<PathRule> {
     let path = entry.expand_path(variables)?;
     let devices = is_device(&path);
@@ -391,19 +357,22 @@ fn of_entry(entry: &PathEntry, rights: PathRights, variables: &Variables<'_>) ->
     Some(PathRule { path, rights, optional: entry.origin.optional, built_in: entry.origin.built_in, follows })
 }
 
-/// The real path of what is named, which no link in the workspace may lead out of it: an earlier command may
-/// have put that there. It is walked once, since a concurrent one may do so now.
-pub fn inside(named: &Path, variables: &Variables<'_>) -> Result<PathBuf, Refusal> {
+/// The real path of what is named, which no link in the workspace may lead out of it, nor one where commands of other
+/// runs write: an earlier command may have put that there. It is walked once, since a concurrent one may do so now.
+pub fn inside(named: &Path, variables: &Variables<'_>, others: &Workspaces<'_>) -> Result<PathBuf, Refusal> {
     let way = path::way(named);
-    if variables.workspace.is_some_and(|workspace| way.leads_out_of(workspace)) {
-        return Err(Refusal::new(format!(
-            "cannot use '{}' in a path rule: it leads out of the workspace, to '{}'; name that path itself if it is \
-             meant",
-            shown(named),
-            shown(&way.real)
-        )));
-    }
-    Ok(way.real)
+    let place = if variables.workspace.is_some_and(|workspace| way.leads_out_of(workspace)) {
+        "the workspace"
+    } else if others.lead_out(&way.links, &way.real) {
+        "a directory where commands of other runs write"
+    } else {
+        return Ok(way.real);
+    };
+    Err(Refusal::new(format!(
+        "cannot use '{}' in a path rule: it leads out of {place}, to '{}'; name that path itself if it is meant",
+        shown(named),
+        shown(&way.real)
+    )))
 }
 
 /// Without `.` and `..`, by the names alone: `../x` is not inside.

@@ -30,6 +30,7 @@ mod on_violation;
 mod rows;
 pub mod rules;
 pub mod settings_copy;
+pub mod sockets;
 pub mod state;
 pub mod static_programs;
 pub mod validation;
@@ -63,7 +64,7 @@ use notified::{Kinds, Notified};
 use rules::{Network, PathRule};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use variables::Loudness;
 
@@ -110,6 +111,8 @@ pub struct Plan {
     pub attributes: bool,
     /// The workspace.
     pub workspace: Option<PathBuf>,
+    /// Whether a flag names it.
+    pub names_workspace: bool,
     /// The repositories in it that are known, where a command could make others, or change what git executes.
     pub record: Option<Record>,
     /// What programs outside would act on, and does not exist. What is made there is put aside.
@@ -157,6 +160,16 @@ impl Plan {
     pub fn level(&self) -> Option<Level> {
         let tcp = self.landlock >= Version::TCP;
         (!self.unconfined).then(|| Level::of(self.paths.is_some(), tcp, self.namespaces.is_ok()))
+    }
+
+    /// The directories outside that commands may change, by their real paths: the workspace also where these may not.
+    pub fn writable(&self) -> Vec<PathBuf> {
+        let rules = self.paths.iter().flatten().filter(|rule| rule.rights.write && !rule.rights.devices);
+        // What the run has of its own stands in the place of these.
+        let hidden =
+            |path: &Path| self.namespaces.as_ref().is_ok_and(|layout| layout.replaces(path).is_some());
+        let written = rules.map(|rule| rule.place().into_owned()).filter(|path| !hidden(path));
+        self.workspace.iter().cloned().chain(written).collect()
     }
 
     /// The directories of packages that the run changes without changing the user's own.

@@ -15,6 +15,11 @@ pub fn directory(host: &Host, kind: &str) -> Option<PathBuf> {
     host.state.get_or_init(state).as_ref().map(|state| state.join(kind))
 }
 
+/// The directory of all that lasts, by the name that leads there.
+pub fn named(host: &Host) -> Option<PathBuf> {
+    place(host).map(|(top, below)| top.join(below).join("sbx"))
+}
+
 /// A directory of the user's, and where in it programs keep what lasts.
 fn place(host: &Host) -> Option<(PathBuf, &'static str)> {
     let absolute = |name| host.variable(name).map(PathBuf::from).filter(|path| path.is_absolute());

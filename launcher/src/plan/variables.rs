@@ -3,7 +3,9 @@
 
 use crate::error::Refusal;
 use crate::host::Host;
+use crate::plan::namespaces::Workspaces;
 use crate::plan::{Inputs, writable_roots};
+use crate::profile::Profile;
 use crate::request::Request;
 use crate::text::{escape, shown};
 use std::ffi::OsStr;
@@ -42,22 +44,38 @@ pub fn check_place(inputs: &Inputs<'_>, workspace: Option<&Path>) -> Result<(), 
     let Some((named, workspace)) = named.zip(workspace) else { return Ok(()) };
     // The profile has been read, so it has a path.
     let directory = host.directory().unwrap_or(Path::new("/"));
-    match writable_roots::profile_below(profile, directory, &[workspace]) {
-        None => Ok(()),
-        Some((file, _)) => {
-            Err(Refusal::new(in_reach(named, PROFILE, file, "name it with --profile if it is meant")))
-        }
-    }
+    let by = (named, PROFILE, "name it with --profile if it is meant");
+    is_out_of_reach(by, profile, (directory, host), &[workspace])
 }
 
-/// The sentence about a profile with a file in the workspace, which a variable names.
-pub fn in_reach(profile: &OsStr, variable: &str, file: &Path, instead: &str) -> String {
-    format!(
-        "refused to use the profile '{}', which {variable} names: '{}' is in the workspace, or reached by a link \
-         there, where commands may change it; {instead}",
-        escape(profile.as_bytes(), 400),
+/// Refuses a profile with a file that commands may have written, which a variable names: those of this run, in these
+/// directories, or those of others.
+pub fn is_out_of_reach(
+    (named, variable, instead): (&OsStr, &str, &str),
+    profile: &Profile,
+    (directory, host): (&Path, &Host),
+    roots: &[&Path],
+) -> Result<(), Refusal> {
+    let of_others = Workspaces::of(host);
+    let found = match writable_roots::profile_below(profile, directory, roots) {
+        Some((file, root)) if roots.first() == Some(&root) => {
+            Some((file, "in the workspace, or reached by a link there, where commands may change it"))
+        }
+        Some((file, _)) => {
+            Some((file, "in a directory, or reached by a link there, where commands may change it"))
+        }
+        None => {
+            let reached = profile.files.iter().find(|file| of_others.reach(&directory.join(file)));
+            let place = "where commands of other runs may have written it, or a link on the way there";
+            reached.map(|file| (file.as_path(), place))
+        }
+    };
+    let Some((file, place)) = found else { return Ok(()) };
+    Err(Refusal::new(format!(
+        "refused to use the profile '{}', which {variable} names: '{}' is {place}; {instead}",
+        escape(named.as_bytes(), 400),
         shown(file)
-    )
+    )))
 }
 
 /// What the flags say, or else [`LOG`].

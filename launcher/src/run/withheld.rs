@@ -1,20 +1,25 @@
-//! Variables that do not pass, and that a failing command may have missed.
+//! What a failing command may have missed: variables that do not pass, and the top of its project.
 //!
 //! Nothing is refused there: a program that asks for a variable looks into its own memory, and finds none. Most
 //! programs copy their environment, so not even a library before libc would see them ask. But where a command that
 //! names a variable fails, and that variable is set outside, its user should know that it does not pass. The same goes
 //! for one that has programs load what is in the workspace: it was set for commands like this one.
+//!
+//! Tools of a project look for its files from below, and say no more than that they find none. Where git does not tell
+//! where a project begins, the workspace is the directory that the command starts in, and what is above it is hidden.
 
+use crate::explain::hint::shell_word;
 use crate::host::Host;
 use crate::plan::Plan;
 use crate::plan::environment::is_kept_back;
+use crate::plan::state;
 use crate::supervise::Ending;
 use crate::sys::within::is_within;
-use crate::text::escape;
+use crate::text::{escape, shown};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Maximum number of words that are looked at, of bytes of one, and of variables that are named.
 const WORDS: usize = 64;
@@ -25,8 +30,35 @@ const MOST_LISTED: usize = 100;
 /// Shorter names are words of any language.
 const SHORTEST: usize = 3;
 
-/// The names, and why each may be missed.
-pub struct Withheld(BTreeMap<OsString, &'static str>);
+/// Files at the top of a project, which its tools look for.
+const TOPS: [&str; 16] = [
+    "CMakeLists.txt",
+    "Cargo.toml",
+    "GNUmakefile",
+    "Makefile",
+    "Rakefile",
+    "build.gradle",
+    "build.gradle.kts",
+    "composer.json",
+    "configure",
+    "go.mod",
+    "meson.build",
+    "package.json",
+    "pom.xml",
+    "pyproject.toml",
+    "settings.gradle",
+    "setup.py",
+];
+/// How far above the workspace they are looked for.
+const HIGHEST: usize = 3;
+
+/// What may be missed.
+pub struct Withheld {
+    /// Names of variables, and why each may be.
+    variables: BTreeMap<OsString, &'static str>,
+    /// Directories above the workspace that are out of sight, the nearest first.
+    above: Vec<PathBuf>,
+}
 
 impl Withheld {
     /// Of the variables of this process, those that the run does not get and that it may miss.
@@ -50,13 +82,17 @@ impl Withheld {
             };
             (!is_warned(name)).then(|| (name.clone(), why))
         };
-        Withheld(not_passed(plan, host).filter_map(missed).collect())
+        Withheld { variables: not_passed(plan, host).filter_map(missed).collect(), above: hidden_above(plan) }
     }
 
-    /// What there is to say of a command that has ended.
-    pub fn lines(&self, ending: Ending) -> Vec<String> {
-        let failed = matches!(ending, Ending::Exited(status) if status != 0);
-        let names = self.0.iter().filter(|_| failed).take(MOST);
+    /// What there is to say of a command that has ended. `is_explained`: that something was refused has been said.
+    pub fn lines(&self, ending: Ending, is_explained: bool) -> Vec<String> {
+        if !matches!(ending, Ending::Exited(status) if status != 0) {
+            return Vec::new();
+        }
+        let above = self.above.iter().filter(|_| !is_explained);
+        let project = above.filter_map(|above| project(above)).take(1);
+        let names = self.variables.iter().take(MOST);
         names
             .map(|(name, why)| {
                 let dangerous = if is_kept_back(name) { " --allow-dangerous-env" } else { "" };
@@ -66,8 +102,34 @@ impl Withheld {
                      --env {name}{dangerous}"
                 )
             })
+            .chain(project)
             .collect()
     }
+}
+
+/// The directories above the workspace, where that is the one that the command starts in and nobody has named it.
+fn hidden_above(plan: &Plan) -> Vec<PathBuf> {
+    let Some(workspace) = plan.workspace.as_deref().filter(|own| *own == plan.directory) else {
+        return Vec::new();
+    };
+    let rules = || plan.paths.iter().flatten().filter(|rule| rule.rights.read);
+    let hides = |path: &Path| plan.namespaces.as_ref().is_ok_and(|layout| layout.replaces(path).is_some());
+    let is_open = |path: &Path| rules().any(|rule| is_within(path, &rule.path)) && !hides(path);
+    let is_usual = !plan.names_workspace && rules().any(|rule| rule.path == workspace);
+    let above = workspace.ancestors().skip(1).take(if is_usual { HIGHEST } else { 0 });
+    let is_shared = |path: &Path| plan.home.as_deref() == Some(path) || path.parent().is_none();
+    above.take_while(|path| !is_shared(path) && !is_open(path)).map(Path::to_path_buf).collect()
+}
+
+/// What is said where a directory is the top of a project of the user's.
+fn project(top: &Path) -> Option<String> {
+    let file = TOPS.iter().find(|name| state::is_users(top) && top.join(name).is_file())?;
+    Some(format!(
+        "the workspace is only the directory that the command started in, and '{}' above it is out of sight; if it is \
+         the project's, add --workspace {} --cwd .",
+        shown(&top.join(file)),
+        shell_word(top.as_os_str())
+    ))
 }
 
 /// Whether a list of paths has one in the workspace, or a relative one that is there.

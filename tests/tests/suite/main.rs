@@ -44,6 +44,7 @@ mod never_unconfined;
 mod no_exec;
 mod no_shell;
 mod open_network;
+mod others_workspaces;
 mod output_limit;
 mod pool;
 mod private_home;

@@ -105,3 +105,37 @@ fn the_hooks_of_the_main_repository_run_in_a_linked_worktree() {
         assert!(!world.read(".git/hooks/pre-commit").unwrap().contains("evil") || kernel::level() != "full");
     });
 }
+
+/// Without git nothing tells where a project begins. Its tools say that they find no file, and not why.
+#[test]
+fn a_failing_command_below_the_top_of_a_project_is_told_of_it() {
+    need!("make");
+    promise!(namespaces);
+    in_worlds(|world| {
+        let mut world = World::new(&world.user);
+        let top = world.home.join("project");
+        world.write(top.join("Makefile"), "all:\n\t@echo made\n");
+        world.make_dir(&top.join("part/deeper"));
+        world.workspace = top.join("part/deeper");
+        let flags = format!("add --workspace {} --cwd .", top.display());
+        let make =
+            |flags: &[&str]| world.sbx([&["run"], flags, &["--", "make", "-C", "../.."]].concat()).run();
+        let said = make(&[]).failed().sbx_lines();
+        assert!(
+            said.len() == 1 && said[0].contains("Makefile' above it") && said[0].ends_with(&flags),
+            "{said:?}"
+        );
+        let made = make(&["--workspace", top.to_str().unwrap(), "--cwd", "."]).success();
+        assert!(made.out().contains("made\n"), "{made}");
+        // Who named the workspace knows it; nor is anything said where all is well, or has been said.
+        assert!(make(&["--workspace", "."]).failed().sbx_lines().is_empty());
+        assert!(world.sbx(["run", "--", "true"]).run().success().sbx_lines().is_empty());
+        let refused = world.sbx(["run", "--", "cat", top.join("Makefile").to_str().unwrap()]).run().failed();
+        assert!(refused.sbx_lines().len() == 1 && !refused.err().contains("above it"), "{refused}");
+        // The home is nobody's project.
+        world.write_at_home("Makefile", "all:\n");
+        world.make_dir(&world.home.join("other"));
+        world.workspace = world.home.join("other");
+        assert!(world.sbx(["run", "--", "false"]).run().failed().sbx_lines().is_empty());
+    });
+}

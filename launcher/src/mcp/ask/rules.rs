@@ -1,7 +1,10 @@
 //! For which flags the user may be asked.
 
+use crate::explain::sensitive::{Sensitive, Use};
+use crate::host::Host;
 use crate::hosts::HostName;
 use crate::mcp::places::Places;
+use crate::plan::namespaces::Workspaces;
 use crate::sys::path;
 use sbx_client::report::ViolationRecord;
 use std::ffi::{OsStr, OsString};
@@ -47,6 +50,20 @@ fn may_be_read(path: &Path, home: Option<&Path>, places: &Places) -> bool {
         && (in_home || !is_of_system(path))
         && !looks_secret(path)
         && !places.has_roots_in(path)
+}
+
+/// Whether there is something at a path, or below it, that no user should open by a word; or commands of other runs
+/// decide what is there. `true` where that cannot be told.
+pub fn is_delicate((flag, value): &(String, OsString), workspace: &Path) -> bool {
+    let what = match flag.as_str() {
+        "--ro" | "--rox" => Use::Read,
+        "--rw" | "--rwx" => Use::Write,
+        _ => return false,
+    };
+    let (host, path) = (Host::of_this_process(), Path::new(value));
+    let is_harmless =
+        || Sensitive::of(&host, Some(workspace)).is_ok_and(|all| all.path(path, what).is_none());
+    Workspaces::of(&host).reach(path) || !is_harmless()
 }
 
 fn may_be_changed(path: &Path) -> bool {

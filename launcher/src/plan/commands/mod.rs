@@ -88,7 +88,7 @@ pub fn resolve(
             }
         )));
     }
-    let lookup = Lookup::new(variables, directory, environment, host.variable("PATH"));
+    let lookup = Lookup::new(variables, directory, environment, host);
     let allow = entries(&profile.commands.allow, "--allow-command", &request.allow_command);
     let block = entries(&profile.commands.block, "--block-command", &request.block_command);
     for entry in allow.iter().chain(&block) {

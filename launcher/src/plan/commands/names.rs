@@ -1,8 +1,10 @@
 //! From the name of a command to files.
 
 use crate::error::Refusal;
+use crate::host::Host;
 use crate::plan::commands::{Entry, Place};
 use crate::plan::files::inside;
+use crate::plan::namespaces::Workspaces;
 use crate::plan::rules::PathRule;
 use crate::profile::{Location, Variables};
 use crate::sys::access::{self, Permission};
@@ -27,6 +29,7 @@ const MOST_ENTRIES: usize = 1_000_000;
 pub(super) struct Lookup<'a> {
     variables: &'a Variables<'a>,
     directory: &'a Path,
+    others: Workspaces<'a>,
     /// Of the command, and of this process, which finds the command itself.
     path: Vec<PathBuf>,
 }
@@ -36,10 +39,10 @@ impl<'a> Lookup<'a> {
         variables: &'a Variables<'a>,
         directory: &'a Path,
         environment: &[OsString],
-        outside: Option<&OsStr>,
+        host: &'a Host,
     ) -> Lookup<'a> {
         let inside = environment.iter().find_map(|entry| entry.as_bytes().strip_prefix(b"PATH="));
-        let lists = inside.map(OsStr::from_bytes).into_iter().chain(outside);
+        let lists = inside.map(OsStr::from_bytes).into_iter().chain(host.variable("PATH"));
         let mut path: Vec<PathBuf> = Vec::new();
         for entry in lists.flat_map(|list| list.as_bytes().split(|byte| *byte == b':')) {
             let entry = directory.join(OsStr::from_bytes(entry));
@@ -47,7 +50,7 @@ impl<'a> Lookup<'a> {
                 path.push(entry);
             }
         }
-        Lookup { variables, directory, path }
+        Lookup { variables, directory, others: Workspaces::of(host), path }
     }
 
     /// Every file that an entry can mean, wherever commands lie.
@@ -90,7 +93,7 @@ impl<'a> Lookup<'a> {
         }
         match Place::of(&path, entry.rule.clone()) {
             Ok(place) if place.directory => {
-                inside(&path, self.variables)?;
+                inside(&path, self.variables, &self.others)?;
                 Ok(vec![place])
             }
             Ok(place) => Ok(vec![place]),

@@ -12,11 +12,12 @@ use crate::plan::files::{self, Paths};
 use crate::plan::home::{self, PrivateHome};
 use crate::plan::limits::Means;
 use crate::plan::listings::Listings;
-use crate::plan::namespaces::{self, Choice, Layout, Record, Repository, Roots, TMP, record};
+use crate::plan::namespaces::{self, Choice, Layout, Record, Repository, Roots, TMP};
 use crate::plan::rules::PathRule;
+use crate::plan::state;
 use crate::plan::variables::{self, Loudness};
 use crate::plan::workspace;
-use crate::plan::{Executed, Inputs, OnViolation, Plan, Provided, notified, static_programs};
+use crate::plan::{Executed, Inputs, OnViolation, Plan, Provided, notified, sockets, static_programs};
 use crate::profile::{NetworkMode, Variable, Variables};
 use crate::sys::plain;
 use crate::text::shown;
@@ -43,7 +44,7 @@ impl Draft<'_> {
         warnings.extend(self.starts_in_scratch(replaced));
         let environment = self.environment(&variables, replaced, &mut warnings)?;
         let commands = self.commands(&variables, &environment, &mut warnings)?;
-        let sockets = files::sockets(request, profile, &variables, directory)?;
+        let sockets = sockets::named(&self.inputs, &variables)?;
         let (record, repository) = self.repositories()?;
         warnings.extend(repository.iter().flat_map(Repository::warnings));
         let given = files::Given {
@@ -59,7 +60,7 @@ impl Draft<'_> {
         };
         let paths = self.paths(given, &mut warnings)?;
         let denied = paths.as_ref().map_or(&[][..], |paths| &paths.denied);
-        let sockets = files::but_denied(sockets, denied, &mut warnings);
+        let sockets = sockets::but_denied(sockets, denied, &mut warnings);
         let said = (&listings, &mut warnings);
         let namespaces = self.layout(&variables, replaced, paths.as_ref(), &sockets, repository, said)?;
         let rules = paths.as_ref().map_or(&[][..], |paths| &paths.rules);
@@ -99,6 +100,7 @@ impl Draft<'_> {
             loudness,
             explainer,
             workspace: self.workspace,
+            names_workspace: request.workspace.is_some(),
             record,
             missing,
             home: host.home().map(Path::to_path_buf),
@@ -310,7 +312,7 @@ impl Draft<'_> {
                 directory,
                 repository,
                 &host.search().dirs,
-                record::directory(host).as_deref().and_then(Path::parent),
+                state::named(host).as_deref(),
                 listings,
             ),
             named: &paths.named,

@@ -1,7 +1,7 @@
 //! What is denied, as a layout holds it: by mounts on it, and by something in the place of what is not there.
 
 use crate::plan::deny_expansion;
-use crate::plan::namespaces::layout::{Given, Layout};
+use crate::plan::namespaces::layout::{Given, Layout, OnLink};
 use crate::plan::namespaces::placeholder::{self, Shape};
 use crate::plan::namespaces::places::Roots;
 use crate::plan::namespaces::renewed::Private;
@@ -34,7 +34,7 @@ impl Layout {
         let link = path::in_real_directory(named).filter(|link| *link != path && link.is_symlink());
         if let Some(link) = link.filter(|link| is_granted(link)) {
             self.pin(&link, roots);
-            self.links.insert(link, None);
+            self.links.insert(link, OnLink::Nothing);
         }
         if !is_granted(&path) || self.empties(&path) {
             return;

@@ -25,6 +25,15 @@ pub const DEVICES: &str = "/dev";
 /// What stands for the scratch directory where a run is only asked about, and none is made.
 pub const NO_SCRATCH: &str = "/tmp/.sbx-none";
 
+/// What is mounted on a symbolic link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnLink {
+    /// The link: it leads where it does.
+    Itself,
+    /// Nothing: it leads nowhere.
+    Nothing,
+}
+
 /// What is mounted, in the order of the fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
@@ -40,9 +49,8 @@ pub struct Layout {
     pub pins: BTreeSet<PathBuf>,
     /// What can be read, but not changed, replaced or removed.
     pub read_only: BTreeSet<PathBuf>,
-    /// Symbolic links that cannot be replaced, each with the file mounted over it; `None` if the command may not read
-    /// that file.
-    pub links: BTreeMap<PathBuf, Option<PathBuf>>,
+    /// Symbolic links that cannot be replaced, each with what is mounted on it.
+    pub links: BTreeMap<PathBuf, OnLink>,
     /// What is out of reach.
     pub denied: BTreeSet<PathBuf>,
     /// Names that the command cannot make: a placeholder of this shape stands there.
@@ -140,7 +148,7 @@ impl Layout {
         let roots = Roots::of_places(places.iter().filter(|place| !layout.renews(&place.path)));
         layout.deny_all(&given, &roots);
         let (mounts, listings) = (given.mounts, given.listings);
-        let looked = Looked { roots: &roots, rules: given.rules, listings };
+        let looked = Looked { roots: &roots, listings };
         for protected in given.protected {
             for path in mounts.other_names(&protected.path) {
                 layout.protect(Protected { path, ..protected.clone() }, looked, warnings);

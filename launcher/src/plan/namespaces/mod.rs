@@ -24,7 +24,7 @@ pub use git::{CONFIG, CONFIG_LOCK, HOOKS, NEW_CONFIG, Repository, outermost as o
 pub use git_config::{LONGEST, Malformed, Setting, Settings};
 pub use layout::{CACHE_IN_TMP, Given, Layout, NO_SCRATCH, TMP};
 pub use places::Roots;
-pub use record::Record;
+pub use record::{Record, Workspaces};
 
 use crate::error::Refusal;
 use crate::host::{Host, Open, number_of};
@@ -49,15 +49,15 @@ pub fn has_own_tmp(request: &Request, profile: &Profile, directories: Directorie
     path::is_directory(tmp) && !files::names(request, profile, directories, tmp)
 }
 
-/// What is protected in a run, with what is `sbx`'s own: the directories of profiles, that of the records, and the
-/// files of this run's profile.
+/// What is protected in a run, with what is `sbx`'s own: the directories of profiles, that of what lasts, and the files
+/// of this run's profile.
 pub fn protected(
     profile: &Profile,
     variables: &Variables<'_>,
     directory: &Path,
     repository: Option<Repository>,
     own: &[PathBuf],
-    records: Option<&Path>,
+    state: Option<&Path>,
     listings: &Listings,
 ) -> Vec<Protected> {
     let mut all = of_others(profile, variables, directory, repository, listings);
@@ -66,7 +66,7 @@ pub fn protected(
         false => deny_expansion::resolve(path),
     };
     all.extend(own.iter().flat_map(|directory| profiles(directory, resolve)));
-    all.extend(records.map(resolve).map(Protected::new));
+    all.extend(state.map(Path::to_path_buf).map(Protected::new));
     all.extend(profile.files.iter().cloned().map(Protected::existing));
     all
 }

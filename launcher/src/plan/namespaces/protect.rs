@@ -4,8 +4,8 @@
 use crate::plan::listings::Listings;
 use crate::plan::namespaces::placeholder::{self, Shape};
 use crate::plan::namespaces::places::Roots;
-use crate::sys::{path, plain};
-use crate::text::shown;
+use crate::sys::path::{self, Way};
+use crate::sys::plain;
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
@@ -44,8 +44,8 @@ pub enum Found {
     Unseen(String),
     /// A symbolic link, and where it leads.
     Link(Option<PathBuf>),
-    /// It is reached through this symbolic link, which may be replaced.
-    Behind(PathBuf),
+    /// It is reached through a symbolic link.
+    Behind,
 }
 
 impl Protected {
@@ -78,8 +78,8 @@ impl Protected {
         let links = between
             .take_while(may_be_link)
             .filter(|above| above.symlink_metadata().is_ok_and(|meta| meta.is_symlink()));
-        if let Some(link) = links.last() {
-            return Found::Behind(link.to_path_buf());
+        if links.last().is_some() {
+            return Found::Behind;
         }
         match self.path.symlink_metadata() {
             Err(error) if path::says_missing(&error) => Found::Nothing,
@@ -92,39 +92,23 @@ impl Protected {
     }
 }
 
-/// What there is at a protected path. Where a link leads there, which the command could replace, that is
-/// said, and what it leads to now stays as it is.
+/// What there is at a protected path, with the links to the directory that it is in.
 pub fn find(
     protected: Protected,
     roots: &Roots,
     listings: &Listings,
-    warnings: &mut Vec<String>,
-) -> Option<(Protected, Found)> {
+) -> Option<(Protected, Found, Vec<PathBuf>)> {
     let found = protected.find(roots, listings);
-    let Found::Behind(link) = &found else { return Some((protected, found)) };
+    if found != Found::Behind {
+        return Some((protected, found, Vec::new()));
+    }
     if protected.missing == IfMissing::MadeFreely && !path::is_there(&protected.path) {
         return None;
     }
-    warnings.push(replaceable(&protected.path, link));
-    let path = path::in_real_directory(&protected.path)?;
-    roots.above(&path)?;
-    let protected = Protected { path, ..protected };
-    let found = protected.find(roots, listings);
-    Some((protected, found))
-}
-
-/// What is said of a link that the command could replace.
-pub fn replaceable(protected: &Path, link: &Path) -> String {
-    format!(
-        "warning: '{}' is not protected: '{}' is a symbolic link, which the command could replace",
-        shown(protected),
-        shown(link)
-    )
-}
-
-/// The other symbolic links on the way from one, whose directory is a real one, to what it leads to.
-pub fn links_behind(link: &Path) -> Vec<PathBuf> {
-    let mut links = path::way(link).links;
-    links.retain(|other| other != link);
-    links
+    let (directory, name) = protected.path.parent().zip(protected.path.file_name())?;
+    let Way { real, links, .. } = path::way(directory);
+    let protected = Protected { path: real.join(name), ..protected };
+    // Elsewhere nothing of it can be changed.
+    let found = roots.above(&protected.path).map(|_| protected.find(roots, listings));
+    Some((protected, found.unwrap_or(Found::Behind), links))
 }

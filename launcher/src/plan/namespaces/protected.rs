@@ -4,13 +4,12 @@
 use crate::host::mounts::Mounts;
 use crate::plan::listings::{Lacking, Listings};
 use crate::plan::namespaces::git::HOOKS;
-use crate::plan::namespaces::layout::Layout;
+use crate::plan::namespaces::layout::{Layout, OnLink};
 use crate::plan::namespaces::placeholder::{self, Shape, Watched};
 use crate::plan::namespaces::places::Roots;
-use crate::plan::namespaces::protect::{Found, IfMissing, Protected, find, links_behind, replaceable};
+use crate::plan::namespaces::protect::{Found, IfMissing, Protected, find};
 use crate::plan::namespaces::renewed::{changed, is_plain_directory};
-use crate::plan::rules::PathRule;
-use crate::sys::path;
+use crate::sys::path::{self, Way};
 use crate::sys::within::{is_below, is_same, is_within};
 use crate::text::shown;
 use std::path::{Path, PathBuf};
@@ -24,25 +23,14 @@ const MOST_CONFIGS: usize = 64;
 pub struct Looked<'a> {
     /// What may be changed.
     pub roots: &'a Roots,
-    /// The path rules.
-    pub rules: &'a [PathRule],
     /// What is not there.
     pub listings: &'a Listings,
-}
-
-/// Nothing but a file can be mounted on a link, and without a mount the command could lead git elsewhere.
-fn without_repository(link: &Path) -> String {
-    format!(
-        "warning: '{link}' is a link, so git finds no repository there in the run; put a file in its place that holds \
-         'gitdir: ' and the path of the repository",
-        link = shown(link)
-    )
 }
 
 impl Layout {
     /// What is there is kept as it is; what is not, from being made.
     pub fn protect(&mut self, protected: Protected, looked: Looked<'_>, warnings: &mut Vec<String>) {
-        let Looked { roots, rules, listings } = looked;
+        let Looked { roots, listings } = looked;
         if self.leaves_out(&protected.path) {
             return;
         }
@@ -51,16 +39,8 @@ impl Layout {
                 self.read_only.insert(protected.path);
                 return;
             }
-            // A file elsewhere may be a link to one that can be changed: ~/.bashrc to that of a project.
-            let leads_elsewhere = !listings.is_straight(&protected.path)
-                && match protected.path.symlink_metadata() {
-                    Ok(meta) => meta.is_symlink(),
-                    Err(error) => !path::says_missing(&error),
-                };
-            // Walked by its names: a command can close a directory on the way, and open it again in its next run.
-            let target = leads_elsewhere.then(|| path::way(&protected.path).real);
-            if let Some(path) = target.filter(|target| roots.above(target).is_some()) {
-                self.protect(Protected { path, replaced: false, ..protected }, looked, warnings);
+            if !listings.is_straight(&protected.path) {
+                self.protect_from_elsewhere(protected, looked, warnings);
             }
             return;
         }
@@ -68,7 +48,8 @@ impl Layout {
         if let Some(Lacking { at, in_placeholder: false }) = listings.first_missing(&protected.path) {
             return self.keep_missing(&protected, Some(at), roots);
         }
-        let Some((protected, found)) = find(protected, roots, listings, warnings) else { return };
+        let Some((protected, found, links)) = find(protected, roots, listings) else { return };
+        self.hold_links(links, roots);
         if let Found::Unseen(why) = &found {
             let path = shown(&protected.path);
             warnings.push(format!(
@@ -87,9 +68,9 @@ impl Layout {
                 if target.is_none() {
                     self.keep_missing_target(&protected, roots);
                 }
-                self.hold_link(protected.path, target, roots, rules, warnings);
+                self.hold_link(protected.path, target, roots);
             }
-            Found::Behind(_) => {}
+            Found::Behind => {}
         }
     }
 
@@ -122,42 +103,43 @@ impl Layout {
         }
     }
 
-    /// A protected link, and what it leads over and to, as far as the command could change that.
-    fn hold_link(
+    /// What a path that commands cannot change leads over and to where they can: `~/.bashrc` may be a link to that of a
+    /// project. It is walked by its names: a command can close a directory on the way, and open it again in its next
+    /// run.
+    fn protect_from_elsewhere(
         &mut self,
-        path: PathBuf,
-        target: Option<PathBuf>,
-        roots: &Roots,
-        rules: &[PathRule],
+        protected: Protected,
+        looked: Looked<'_>,
         warnings: &mut Vec<String>,
     ) {
-        self.pin(&path, roots);
-        // A link that an earlier command has made leads where it wants.
-        let seen = target.clone().filter(|target| self.can_be_read(target, rules));
-        for link in links_behind(&path).into_iter().filter(|link| roots.above(link).is_some()) {
-            if link.is_dir() {
-                warnings.push(replaceable(&path, &link));
-            } else {
-                self.pin(&link, roots);
-                self.links.insert(link, seen.clone());
-            }
+        let Way { real, links, .. } = path::way(&protected.path);
+        let is_elsewhere = real != protected.path;
+        self.hold_links(links, looked.roots);
+        if is_elsewhere && looked.roots.above(&real).is_some() {
+            // Who makes what a link leads to decides what it means.
+            let missing = match protected.missing {
+                IfMissing::MadeFreely if protected.path.is_symlink() => IfMissing::SetAside,
+                missing => missing,
+            };
+            self.protect(Protected { path: real, replaced: false, missing, ..protected }, looked, warnings);
         }
-        let is_own = path.ends_with(".git") && path.parent() == roots.above(&path);
-        if is_own && target.as_ref().is_some_and(|target| target.is_dir()) {
-            warnings.push(without_repository(&path));
+    }
+
+    /// Links that the command could replace lead where they do.
+    fn hold_links(&mut self, links: Vec<PathBuf>, roots: &Roots) {
+        for link in links.into_iter().filter(|link| roots.above(link).is_some()) {
+            self.pin(&link, roots);
+            self.links.entry(link).or_insert(OnLink::Itself);
         }
-        self.links.insert(path, seen);
+    }
+
+    /// A protected link, and what it leads over and to, as far as the command could change that.
+    fn hold_link(&mut self, path: PathBuf, target: Option<PathBuf>, roots: &Roots) {
+        self.hold_links(path::way(&path).links, roots);
         if let Some(target) = target.filter(|target| roots.above(target).is_some()) {
             self.pin(&target, roots);
             self.read_only.insert(target);
         }
-    }
-
-    /// Whether something is a file that the command can read, and the same inside as outside.
-    fn can_be_read(&self, path: &Path, rules: &[PathRule]) -> bool {
-        let renewed = self.systems.iter().any(|system| path.starts_with(&system.at));
-        let mut reads = rules.iter().filter(|rule| rule.rights.read);
-        path.is_file() && !renewed && reads.any(|rule| path.starts_with(rule.place()))
     }
 
     /// If a directory is replaced inside, directories are made in it that lead to the kept paths. They are pinned,
@@ -206,7 +188,7 @@ impl Layout {
         let watched: Vec<Watched> = watched.collect();
         let links = self.links.iter();
         let links: Vec<_> =
-            links.flat_map(|(link, seen)| names(link).into_iter().map(|name| (name, seen.clone()))).collect();
+            links.flat_map(|(link, seen)| names(link).into_iter().map(|name| (name, *seen))).collect();
         self.read_only.extend(read_only);
         self.denied.extend(denied);
         self.watched.extend(watched);

@@ -170,6 +170,19 @@ impl Workspaces<'_> {
         own.is_some_and(|own| way.leads_out_of(own)) || self.lead_out(&way.links, &way.real)
     }
 
+    /// Whether commands of runs may have written a file, or a link on the way to it: in a workspace, or in what runs
+    /// keep for themselves. The directories of profiles are protected wherever they are.
+    pub fn reach(&self, file: &Path) -> bool {
+        let kept = directory(self.host).and_then(|records| Some(records.parent()?.to_path_buf()));
+        let caches = state::caches(self.host).map(|caches| way(&caches).real);
+        let is_kept = |path: &Path| kept.iter().chain(&caches).any(|kept| is_within(path, kept));
+        let way = way(file);
+        let is_reached = |path: &Path| is_kept(path) || self.holding(path).is_some();
+        let search = self.host.search();
+        !search.dirs.iter().any(|directory| is_within(file, directory))
+            && way.links.iter().chain([&way.real]).any(|path| is_reached(path))
+    }
+
     /// The innermost one that has something of this name in it.
     pub fn holding(&self, path: &Path) -> Option<PathBuf> {
         let records = || directory(self.host).filter(|_| state::is_own(self.host));

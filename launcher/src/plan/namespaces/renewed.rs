@@ -49,6 +49,8 @@ pub struct Kept {
     pub write: bool,
     /// Whether it may be executed.
     pub execute: bool,
+    /// Whether it is there to be connected to alone. So nothing but a socket may be at its place.
+    pub is_socket: bool,
 }
 
 /// A file system that is the run's own.
@@ -150,15 +152,16 @@ fn keep(at: &Path, given: &Given<'_>, places: &[Placed]) -> Vec<Kept> {
     let below = below.filter(|(path, _)| is_below(path, at) && own(path) && is_there(path));
     let rules: Vec<(&PathBuf, PathRights)> = below.collect();
     let sockets = given.sockets.iter().filter(|path| is_below(path, at));
-    let mut paths: BTreeMap<&PathBuf, PathRights> =
-        sockets.map(|path| (path, PathRights::default())).collect();
+    let mut paths: BTreeMap<&PathBuf, (PathRights, bool)> =
+        sockets.map(|path| (path, (PathRights::default(), true))).collect();
     for (path, _) in &rules {
         let above = rules.iter().filter(|(rule, _)| is_within(path, rule));
-        paths.insert(*path, above.fold(PathRights::default(), |sum, (_, rights)| sum.union(*rights)));
+        let rights = above.fold(PathRights::default(), |sum, (_, rights)| sum.union(*rights));
+        paths.insert(*path, (rights, false));
     }
     let mut keep: Vec<Kept> = Vec::new();
-    for (path, rights) in paths {
-        let kept = Kept { path: path.clone(), write: rights.write, execute: rights.execute };
+    for (path, (rights, is_socket)) in paths {
+        let kept = Kept { path: path.clone(), write: rights.write, execute: rights.execute, is_socket };
         let above = keep.iter().rfind(|above| is_within(path, &above.path));
         if above.is_none_or(|above| (above.write, above.execute) != (kept.write, kept.execute)) {
             keep.push(kept);

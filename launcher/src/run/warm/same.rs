@@ -118,6 +118,7 @@ impl Policy {
             loudness: _,
             warnings: _,
             no_home: _,
+            names_workspace: _,
         } = plan;
         let is_built_in = profile.source == Source::BuiltIn;
         Policy {
@@ -188,7 +189,7 @@ impl Policy {
         }
         all.extend(layout.systems.iter().flat_map(|system| system.keep.iter().map(|kept| &kept.path)));
         all.extend(layout.without_devices.iter().chain(&layout.pins).chain(&layout.read_only));
-        all.extend(layout.denied.iter().chain(layout.links.values().flatten()).chain(&layout.configs));
+        all.extend(layout.denied.iter().chain(&layout.configs));
         all.extend(layout.watched.iter().map(|watched| &watched.above));
         let mut all: BTreeSet<&Path> = all.into_iter().map(PathBuf::as_path).collect();
         all.extend(layout.placeholders.keys().filter_map(|path| path.parent()));

@@ -23,7 +23,7 @@ fn run<S: AsRef<OsStr>>(world: &World, arguments: impl IntoIterator<Item = S>) -
     cmd(world, arguments).run()
 }
 
-fn cmd<S: AsRef<OsStr>>(world: &World, arguments: impl IntoIterator<Item = S>) -> Cmd {
+pub fn cmd<S: AsRef<OsStr>>(world: &World, arguments: impl IntoIterator<Item = S>) -> Cmd {
     world.bare([shell(world)]).args(arguments)
 }
 

@@ -230,3 +230,32 @@ fn what_the_user_allows_gives_no_command_a_path_that_was_allowed_before() {
     assert_eq!(client.run(&touch)["status"], 0);
     assert!(place.join("new").exists());
 }
+
+/// A command in another sandbox may have put a link there, or put one there while the user reads.
+#[test]
+fn the_user_is_not_asked_for_what_others_can_replace() {
+    let world = World::new(&User::current());
+    if !kernel::promises(1) {
+        return;
+    }
+    for used in [true, false] {
+        let place = place(&world, if used { "used" } else { "unused" });
+        if used {
+            world.sbx(["run", "-q", "--workspace", place.to_str().unwrap(), "--", "true"]).run().success();
+        }
+        let mut client = Client::able(&world, &["--ask"], able());
+        let run = consented(&mut client, &read(&place.join("data/inner")));
+        assert_eq!((questions(&client).is_empty(), run.get("granted").is_none()), (used, used), "{run}");
+    }
+    let place = place(&world, "swapped");
+    let data = place.join("data");
+    let mut client = Client::able(&world, &["--ask"], able());
+    let id = client.begin(&read(&data.join("inner")));
+    let question = client.wait_for("a question", |message| message["method"] == "elicitation/create");
+    std::fs::rename(&data, place.join("was")).unwrap();
+    std::os::unix::fs::symlink(world.home.join(".ssh"), &data).unwrap();
+    client.reply(&question["id"], json!({"action": "accept", "content": {"allow": true}}));
+    let run = client.answer(id)["result"]["structuredContent"].clone();
+    assert_eq!(run.get("granted"), None, "{run}");
+    assert_ne!(client.run(&read(&data.join("id_rsa")))["stdout"], SECRET);
+}

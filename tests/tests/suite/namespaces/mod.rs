@@ -18,6 +18,7 @@ mod links;
 mod mounted;
 mod moved;
 mod odd_repositories;
+mod own_directories;
 mod placeholders;
 mod pointers;
 mod processes;

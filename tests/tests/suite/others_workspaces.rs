@@ -1,0 +1,115 @@
+//! What commands of other runs have left in their workspaces and homes decides nothing in this one.
+
+use crate::as_shell::cmd as as_shell;
+use sbx_tests::world::SECRET;
+use sbx_tests::{User, World, in_worlds, promise};
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+
+/// A directory that has been the workspace of a run, where `used`, and looks like one otherwise.
+fn place(world: &World, name: &str, used: bool) -> PathBuf {
+    let place = world.outside.join(name);
+    world.make_dir(&place);
+    if used {
+        world.sbx(["run", "-q", "--workspace", text(&place), "--", "true"]).run().success();
+    }
+    place
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+#[test]
+fn a_link_in_another_workspace_leads_no_rule_out_of_it() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        for used in [true, false] {
+            let place = place(world, if used { "used" } else { "unused" }, used);
+            let secret = world.write(world.outside.join("far/secret"), SECRET);
+            let far = secret.parent().unwrap();
+            symlink(far, place.join("link")).unwrap();
+            symlink("inner", place.join("near")).unwrap();
+            world.write(place.join("inner/file"), "inner\n");
+            let profile =
+                format!(r#"{{"extends": "workspace", "paths": {{"read": ["{}/link"]}}}}"#, place.display());
+            let profile = world.write(world.outside.join("own.json"), profile);
+            let (link, near) = (place.join("link/secret"), place.join("near"));
+            for flags in [["--ro", text(&link)], ["--rw", text(&link)], ["-p", text(&profile)]] {
+                let out = world.sbx(["run"]).args(flags).args(["--", "cat", text(&link)]).run();
+                match used {
+                    true => drop(
+                        out.refused(125, &["leads out of a directory where commands of other runs write"]),
+                    ),
+                    false => assert!(out.success().out().contains(SECRET)),
+                }
+            }
+            // A link that stays where it is opens nothing that a command there could not have copied.
+            let file = near.join("file");
+            world
+                .sbx(["run", "--ro", text(&near), "--", "cat", text(&file)])
+                .run()
+                .success()
+                .prints("inner\n");
+        }
+    });
+}
+
+/// Whatever is mounted for a run can be read, so it has to be a socket.
+#[test]
+fn only_a_socket_is_opened_as_one() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        let secret = world.write_at_home("kept/secret", SECRET);
+        let directory = secret.parent().unwrap();
+        let link = world.outside.join("link");
+        symlink(&secret, &link).unwrap();
+        let profile =
+            format!(r#"{{"extends": "workspace", "network": {{"unix": ["{}"]}}}}"#, secret.display());
+        let profile = world.write(world.outside.join("own.json"), profile);
+        for (flags, why) in [
+            (["--unix", text(&secret)], "it is no socket"),
+            (["--unix", text(&link)], "it is no socket"),
+            (["--unix", text(directory)], "it is a directory; name the sockets in it"),
+            (["-p", text(&profile)], "it is no socket"),
+        ] {
+            let out = world.sbx(["run"]).args(flags).args(["--", "cat", text(&secret)]).run();
+            out.refused(125, &["cannot allow the socket", why]);
+        }
+        let socket = directory.join("socket");
+        let _listener = UnixListener::bind(&socket).unwrap();
+        let script = format!("test -S {} && cat {}", socket.display(), secret.display());
+        let out = world.sbx(["run", "-q", "--unix", text(&socket), "--", "sh", "-c", &script]).run();
+        assert!(out.failed().err().contains("No such file"));
+    });
+}
+
+#[test]
+fn a_variable_names_no_profile_that_commands_of_other_runs_may_have_written() {
+    promise!(namespaces);
+    let world = World::new(&User::current());
+    let profile = r#"{"description": "own", "extends": "workspace"}"#;
+    let used = place(&world, "used", true);
+    world.write(used.join("own.json"), profile);
+    world.sbx(["run", "-q", "--", "sh", "-c", &format!("echo '{profile}' > ~/own.json")]).run().success();
+    let homes = world.home.join(".local/state/sbx/homes");
+    let of_home = homes.read_dir().unwrap().flatten().map(|home| home.path().join("home/own.json"));
+    let of_home = of_home.filter(|file| file.exists()).last().expect("a run has written to its home");
+    let writable = place(&world, "writable", false);
+    world.write(writable.join("own.json"), profile);
+    let elsewhere = world.write(world.outside.join("own.json"), profile);
+    let run = |file: &Path| world.sbx(["run", "--", "true"]).env("SBX_PROFILE", file).run();
+    let shell = |flags: &str| as_shell(&world, ["-c", "true"]).env("SBX_SHELL_FLAGS", flags).run();
+    for file in [&used.join("own.json"), &of_home] {
+        run(file).refused(125, &["SBX_PROFILE", "commands of other runs may have written it"]);
+        shell(&format!("-p {}", file.display())).refused(125, &["SBX_SHELL_FLAGS", "commands of other runs"]);
+        world.sbx(["mcp", "-p", text(file)]).run().refused(125, &["commands of other runs may have written"]);
+        // The user may mean it.
+        world.sbx(["run", "-p", text(file), "--", "true"]).run().success();
+    }
+    let rw = format!("--rw {0} -p {0}/own.json", writable.display());
+    shell(&rw).refused(125, &["SBX_SHELL_FLAGS", "commands may change it"]);
+    run(&elsewhere).success();
+    shell(&format!("-p {}", elsewhere.display())).success();
+}
