@@ -27,6 +27,15 @@ pub struct Looked<'a> {
     pub listings: &'a Listings,
 }
 
+/// What git takes for its repository is protected as a whole where a link leads there.
+fn only_read(link: &Path) -> String {
+    format!(
+        "warning: '{link}' is a link, so git changes nothing in the repository that it leads to, and finds none out of \
+         the workspace; put a file in its place that holds 'gitdir: ' and the path of the repository",
+        link = shown(link)
+    )
+}
+
 impl Layout {
     /// What is there is kept as it is; what is not, from being made.
     pub fn protect(&mut self, protected: Protected, looked: Looked<'_>, warnings: &mut Vec<String>) {
@@ -67,6 +76,11 @@ impl Layout {
             Found::Link(target) => {
                 if target.is_none() {
                     self.keep_missing_target(&protected, roots);
+                }
+                let is_own = protected.path.ends_with(".git")
+                    && protected.path.parent() == roots.above(&protected.path);
+                if is_own && target.as_ref().is_some_and(|target| target.is_dir()) {
+                    warnings.push(only_read(&protected.path));
                 }
                 self.hold_link(protected.path, target, roots);
             }

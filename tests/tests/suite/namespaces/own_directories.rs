@@ -1,7 +1,7 @@
 //! Where `sbx` looks for profiles, and keeps what lasts: no command decides what is there, whatever links lead there.
 
 use super::{names, shell, with_namespaces};
-use sbx_tests::{User, World};
+use sbx_tests::{User, World, need};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -108,6 +108,28 @@ fn a_protected_link_is_held_as_it_is() {
         symlink("kept", world.path("other")).unwrap();
         shell(&world, &["-q"], "ln -sfn tools other").run().success();
         assert_eq!(fs::read_link(world.path("other")).unwrap(), Path::new("tools"));
+    });
+}
+
+#[test]
+fn git_reads_a_repository_behind_a_link_and_changes_nothing_there() {
+    need!("git");
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let commit = "git -c user.name=x -c user.email=x@example.org commit -qm";
+        let script = format!(
+            "git init -q . && git add . && {commit} one --allow-empty && mv .git real && ln -s real .git"
+        );
+        world.bare(["sh", "-c", &script]).run().success();
+        let script = format!(
+            "git log --format=%s; {commit} two --allow-empty; echo x > .git/hooks/pre-commit; rm .git; \
+                              ln -sfn /tmp .git; git log --format=%s"
+        );
+        let out = shell(&world, &["-q"], &script).run().success();
+        assert_eq!(out.out(), "one\none\n", "{out}");
+        assert!(!world.exists("real/hooks/pre-commit"), "{out}");
+        assert_eq!(fs::read_link(world.path(".git")).unwrap(), Path::new("real"));
+        shell(&world, &[], "true").run().success().says(".git' is a link, so git changes nothing");
     });
 }
 
