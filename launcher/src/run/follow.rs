@@ -198,7 +198,6 @@ impl End<'_> {
         let result = summary.map_err(cannot("supervise the command")).and_then(|summary| {
             let result = conclude(&summary, violations, scratch);
             let ending = summary.ending;
-            let is_explained = violations.distinct() > 0;
             if summary.interrupted && ending == Ending::Killed(libc::SIGINT) {
                 signal::end_by(libc::SIGINT);
             }
@@ -208,7 +207,7 @@ impl End<'_> {
             let closing = self.closing.map(|closing| closing.line(ending)).or_else(crash);
             let lines = seen
                 .hints(ending)
-                .chain(self.withheld.lines(ending, is_explained))
+                .chain(self.withheld.lines(ending, violations))
                 .chain(seen.written())
                 .chain(left)
                 .chain(closing);

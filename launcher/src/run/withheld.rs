@@ -14,6 +14,7 @@ use crate::plan::Plan;
 use crate::plan::environment::is_kept_back;
 use crate::plan::state;
 use crate::supervise::Ending;
+use crate::supervise::violation::Violations;
 use crate::sys::within::is_within;
 use crate::text::{escape, shown};
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,13 +86,16 @@ impl Withheld {
         Withheld { variables: not_passed(plan, host).filter_map(missed).collect(), above: hidden_above(plan) }
     }
 
-    /// What there is to say of a command that has ended. `is_explained`: that something was refused has been said.
-    pub fn lines(&self, ending: Ending, is_explained: bool) -> Vec<String> {
+    /// What there is to say of a command that has ended.
+    pub fn lines(&self, ending: Ending, violations: &Violations) -> Vec<String> {
         if !matches!(ending, Ending::Exited(status) if status != 0) {
             return Vec::new();
         }
-        let above = self.above.iter().filter(|_| !is_explained);
-        let project = above.filter_map(|above| project(above)).take(1);
+        // What was refused explains a failure, unless it is of the project as well.
+        let refused = || violations.records().filter_map(|record| record.violation.path.as_deref());
+        let is_of = |top: &Path| refused().any(|path| is_at_top(Path::new(OsStr::from_bytes(path)), top));
+        let is_missed = |top: &&PathBuf| violations.distinct() == 0 || is_of(top);
+        let project = self.above.iter().filter(is_missed).filter_map(|above| project(above)).take(1);
         let names = self.variables.iter().take(MOST);
         names
             .map(|(name, why)| {
@@ -119,6 +123,11 @@ fn hidden_above(plan: &Plan) -> Vec<PathBuf> {
     let above = workspace.ancestors().skip(1).take(if is_usual { HIGHEST } else { 0 });
     let is_shared = |path: &Path| plan.home.as_deref() == Some(path) || path.parent().is_none();
     above.take_while(|path| !is_shared(path) && !is_open(path)).map(Path::to_path_buf).collect()
+}
+
+/// Whether a path is that of a file by which a directory is the top of a project.
+fn is_at_top(path: &Path, top: &Path) -> bool {
+    path.parent() == Some(top) && TOPS.iter().any(|name| path.ends_with(name))
 }
 
 /// What is said where a directory is the top of a project of the user's.

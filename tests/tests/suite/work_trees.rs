@@ -130,8 +130,13 @@ fn a_failing_command_below_the_top_of_a_project_is_told_of_it() {
         // Who named the workspace knows it; nor is anything said where all is well, or has been said.
         assert!(make(&["--workspace", "."]).failed().sbx_lines().is_empty());
         assert!(world.sbx(["run", "--", "true"]).run().success().sbx_lines().is_empty());
-        let refused = world.sbx(["run", "--", "cat", top.join("Makefile").to_str().unwrap()]).run().failed();
-        assert!(refused.sbx_lines().len() == 1 && !refused.err().contains("above it"), "{refused}");
+        // What was refused explains a failure, unless it is the project's file.
+        for (name, lines) in [("other", 1), ("Makefile", 2)] {
+            world.write(top.join(name), "all:\n\t@echo made\n");
+            let refused = world.sbx(["run", "--", "cat", top.join(name).to_str().unwrap()]).run().failed();
+            assert_eq!(refused.sbx_lines().len(), lines, "{refused}");
+            assert_eq!(refused.err().contains("above it"), lines == 2, "{refused}");
+        }
         // The home is nobody's project.
         world.write_at_home("Makefile", "all:\n");
         world.make_dir(&world.home.join("other"));
