@@ -40,6 +40,7 @@ impl EndsRun for ProgramError {
             ProgramCause::Line(_) | ProgramCause::OfShells(_) | ProgramCause::Assignment(_) => {
                 Outcome::NotFound
             }
+            ProgramCause::Unit => Outcome::NotFound,
             ProgramCause::Obstacle(obstacle) => obstacle.outcome(),
             _ => Outcome::NotExecutable,
         }
@@ -63,6 +64,10 @@ pub(crate) enum ProgramCause {
     OfShells(OsString),
     #[error("a shell would set a variable by it; sbx does so with --env {} before '--'", Quoted(.0))]
     Assignment(OsString),
+    #[error(
+        "it is a unit, and no program; a unit stands beside its number, as in --timeout 5m or --max-memory 1G"
+    )]
+    Unit,
     #[error(transparent)]
     Obstacle(#[from] Obstacle),
     /// The kernel refuses to read it, for another reason than its permissions.

@@ -58,10 +58,17 @@ fn search(command: &OsStr, path_var: &OsStr, cwd: &Path) -> Result<PathBuf, Prog
             None if is_line(command) => ProgramCause::Line(command.to_os_string()),
             None if of_shells(command) => ProgramCause::OfShells(command.to_os_string()),
             None if assigns(command) => ProgramCause::Assignment(command.to_os_string()),
+            None if is_unit(command) => ProgramCause::Unit,
             here => ProgramCause::NotInPath { here },
         };
         ProgramError::new(command, cause)
     }))
+}
+
+/// Whether a name is a unit of time or size: what follows a number that a flag has taken.
+fn is_unit(command: &OsStr) -> bool {
+    const UNITS: [&str; 9] = ["ms", "sec", "min", "kb", "kib", "mb", "mib", "gb", "gib"];
+    command.to_str().is_some_and(|name| UNITS.contains(&&*name.to_ascii_lowercase()))
 }
 
 /// Whether a name is rather several words, or has what only a shell understands.

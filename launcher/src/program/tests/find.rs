@@ -92,6 +92,8 @@ fn says_why_nothing_was_found() {
         ("", 127, "the command is empty"),
         ("nosuch", 127, "not found in PATH"),
         ("ls -l | wc -l", 127, "sh -c 'ls -l | wc -l'"),
+        ("min", 127, "a unit stands beside its number"),
+        ("GB", 127, "as in --timeout 5m"),
         ("./nosuch", 127, "no such file"),
         ("./dangling", 127, "symbolic link whose target"),
         ("dangling", 127, "not found in PATH"),
