@@ -11,6 +11,8 @@ use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 /// Stands for AT_FDCWD among the places of arguments, and for an identity that stays as it is.
 const WORKING: u8 = 100;
 const SAME: u8 = 101;
+/// 0, for what a function leaves out.
+const NONE: u8 = 102;
 
 /// Calls the next function of a name, and remembers the call if that fails. The arguments are words, which is how
 /// numbers and addresses are passed; `places` says which of them the system call has, in its order.
@@ -78,6 +80,8 @@ seldom! {
     initgroups => SETGROUPS;
     capset => CAPSET(0, 1);
     prlimit => PRLIMIT64(0, 1, 2, 3);
+    setrlimit => PRLIMIT64(NONE, 0, 1, NONE);
+    setrlimit64 => PRLIMIT64(NONE, 0, 1, NONE);
     ptrace => PTRACE(0, 1, 2, 3);
 }
 

@@ -64,6 +64,8 @@ pub enum Beyond {
     Process(Pid),
     /// A limit of the run is reached.
     Limit(LimitKey),
+    /// The limit of core files, which is 0.
+    Cores,
     /// The program's file would give it rights, and in a sandbox no program gains any.
     Gain,
     /// A capability that the user has outside.

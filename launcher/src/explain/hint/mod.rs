@@ -278,6 +278,11 @@ impl Explainer {
                 ));
             }
             Beyond::Limit(key) => return limit::reason(key, &self.limits),
+            Beyond::Cores => {
+                return Reason::always(
+                    "no command writes core files: that limit is 0, and no flag raises it",
+                );
+            }
             Beyond::Capability(closed) => return capability::reason(&closed),
             Beyond::Datagram { hosts, port } => {
                 let to = if hosts { Outside::ThisMachine } else { Outside::Unknown };

@@ -276,6 +276,11 @@ fn beyond_paths(record: &Record, call: &NotifiedCall) -> Option<Beyond> {
         _ if record.flags & GAINS != 0 => caller::would_gain(call.notification.pid).then_some(Beyond::Gain),
         ("wait4", libc::SIGXFSZ) => Some(Beyond::Limit(LimitKey::FileSize)),
         ("wait4", libc::SIGXCPU) => Some(Beyond::Limit(LimitKey::Cpu)),
+        ("prlimit64", libc::EPERM | libc::EINVAL)
+            if call.notification.args[1] == u64::from(libc::RLIMIT_CORE) =>
+        {
+            Some(Beyond::Cores)
+        }
         (_, libc::EFBIG) => Some(Beyond::Limit(LimitKey::FileSize)),
         (_, libc::EMFILE) => Some(Beyond::Limit(LimitKey::OpenFiles)),
         _ => None,

@@ -183,6 +183,17 @@ fn a_pattern_in_a_closed_directory_asks_for_the_directory() {
     });
 }
 
+/// Programs set the other limits as they do outside.
+#[test]
+fn the_limit_of_core_files_is_told() {
+    need!("bash");
+    in_worlds(|world| {
+        let line = "bash -c 'ulimit -c unlimited'";
+        one(&lines(world, &[], line), &["RLIMIT_CORE", "no command writes core files"]);
+        none(&lines(world, &[], "bash -c 'ulimit -c 0 && ulimit -n 100'"));
+    });
+}
+
 /// xargs(1) opens the root to come back, and make(1) lists where it looks for what to make anew.
 #[test]
 fn what_a_program_opens_beside_its_task_is_not_blamed() {
