@@ -233,7 +233,8 @@ impl Running {
     /// Kills the command itself, and waits for the end of its output.
     #[track_caller]
     pub fn kill(self) {
-        drop(self.killed());
+        self.signal(libc::SIGKILL);
+        drop(self.wait());
     }
 
     /// Kills the command itself, and returns what it and those that outlive it have written.
