@@ -187,6 +187,7 @@ fn a_pattern_in_a_closed_directory_asks_for_the_directory() {
 #[test]
 fn the_limit_of_core_files_is_told() {
     need!("bash");
+    promise!(kernel::PATHS);
     in_worlds(|world| {
         let line = "bash -c 'ulimit -c unlimited'";
         one(&lines(world, &[], line), &["RLIMIT_CORE", "no command writes core files"]);
