@@ -277,7 +277,7 @@ fn beyond_paths(record: &Record, call: &NotifiedCall) -> Option<Beyond> {
         ("wait4", libc::SIGXFSZ) => Some(Beyond::Limit(LimitKey::FileSize)),
         ("wait4", libc::SIGXCPU) => Some(Beyond::Limit(LimitKey::Cpu)),
         ("prlimit64", libc::EPERM | libc::EINVAL)
-            if call.notification.args[1] == u64::from(libc::RLIMIT_CORE) =>
+            if call.notification.args[1] == libc::RLIMIT_CORE as u64 =>
         {
             Some(Beyond::Cores)
         }
