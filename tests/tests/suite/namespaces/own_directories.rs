@@ -27,7 +27,7 @@ fn settings(user: &User, links: &[(&str, &str)], script: &str, planted: &str) {
     }
     world.workspace = dot.clone();
     let script = script.replace("profile", &format!("'{}'", opening(&world)));
-    shell(&world, &["-q"], &script).run();
+    shell(&world, &["-q", "-p", "workspace"], &script).run();
     world.workspace = own;
     let read = ["run", "-q", "--", "cat", world.outside.join("kept").to_str().unwrap()].map(str::to_string);
     assert!(!world.sbx(&read).run().failed().out().contains("outside"), "{links:?}");
