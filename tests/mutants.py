@@ -95,7 +95,7 @@ MUTANTS = [
      ["mcp::asking::the_user_is_not_asked_for_what_others_can_replace"]),
     ("types-into-terminal", "launcher/src/profile/foreign/meaning.rs", "calls.spare_terminal();", "",
      ["profiles_of_others::an_imported_filter_types_into_no_terminal"]),
-    ("links-held", "launcher/src/plan/namespaces/protected.rs", "self.links.entry(link).or_insert(OnLink::Itself);", "",
+    ("links-on-the-way", "launcher/src/plan/namespaces/protected.rs", "self.links.entry(link).or_insert(OnLink::Itself);", "",
      ["namespaces::own_directories::", "namespaces::readers::"]),
     ("dangling-links", "launcher/src/plan/namespaces/protected.rs",
      "IfMissing::MadeFreely if protected.path.is_symlink() => IfMissing::SetAside,", "IfMissing::MadeFreely if false => IfMissing::SetAside,",
