@@ -89,9 +89,7 @@ impl Granted {
 
     /// The places with one more flag. `None` where commands would decide what is at one of them.
     fn with(&self, (flag, value): &Flag) -> Option<Places> {
-        let mut places = self.places.clone();
-        places.add(flag.trim_start_matches('-'), Path::new(value));
-        (places.check().is_ok() && places.last_is_real()).then_some(places)
+        self.places.with(flag.trim_start_matches('-'), Path::new(value))
     }
 }
 

@@ -67,9 +67,13 @@ impl Places {
         }
     }
 
-    /// Whether no link was in the path that was named last.
-    pub fn last_is_real(&self) -> bool {
-        self.named.last().is_none_or(|named| named.was_real)
+    /// The same with a flag that the user is asked for. `None` where commands would decide what is at a path, or a link
+    /// is in the one that the flag opens.
+    pub fn with(&self, flag: &str, value: &Path) -> Option<Places> {
+        let mut places = self.clone();
+        places.add(flag, value);
+        let is_real = places.named.iter().skip(self.named.len()).all(|named| named.was_real);
+        (is_real && places.check().is_ok()).then_some(places)
     }
 
     /// Refuses a policy that names a path of which commands decide what it is.
@@ -126,5 +130,27 @@ impl Named {
             Role::Profile(_) => true,
         };
         self.path != root && way.passes(root) || stays_ours && is_within(&way.real, root)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::enforce::scratch::Scratch;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_question_is_about_its_own_path_alone() {
+        let scratch = Scratch::create(None).unwrap();
+        let base = path::real(scratch.path()).unwrap();
+        std::fs::create_dir(base.join("real")).unwrap();
+        symlink("real", base.join("link")).unwrap();
+        let mut places = Places { named: Vec::new(), roots: vec![base.join("workspace")] };
+        // A profile may be named by a link of the user's.
+        places.name(Role::Profile("own".to_string()), base.join("link/own.json"));
+        assert!(places.with("connect", Path::new("example.org:443")).is_some());
+        assert!(places.with("ro", &base.join("real")).is_some());
+        assert!(places.with("ro", &base.join("link")).is_none());
+        assert!(places.with("ro", &base.join("workspace/file")).is_none());
     }
 }
