@@ -64,6 +64,12 @@ pub fn process_name(name: &[u8]) -> String {
     escape(name, LONGEST).replace(['[', ']'], "?")
 }
 
+/// The same for a text.
+#[must_use]
+pub fn tamed(text: &str) -> String {
+    text.chars().map(tame).collect()
+}
+
 /// Letters, marks and symbols that are drawn as nothing: the joiner of graphemes, fillers of scripts, selectors of
 /// variants, the blank of Braille, tags.
 const DRAWN_AS_NOTHING: [RangeInclusive<char>; 9] = [

@@ -17,7 +17,7 @@ use crate::profile::{self, NetworkMode, Profile};
 use crate::report::json::document;
 use crate::request::Request;
 use crate::sys::privilege;
-use crate::text::{escape, tame};
+use crate::text::{escape, tamed};
 use clap::{Args, Subcommand};
 use sbx_policy::calls::Arch;
 use std::ffi::{OsStr, OsString};
@@ -353,9 +353,5 @@ fn list(json: bool) -> Result<i32, Refusal> {
 
 /// A text from a file, fit for a line of a terminal.
 fn one_line(text: &str) -> String {
-    text.split(char::is_whitespace)
-        .filter(|word| !word.is_empty())
-        .map(|word| word.chars().map(tame).collect::<String>())
-        .collect::<Vec<_>>()
-        .join(" ")
+    text.split(char::is_whitespace).filter(|word| !word.is_empty()).map(tamed).collect::<Vec<_>>().join(" ")
 }

@@ -8,7 +8,7 @@ use crate::profile::{self, Protection, Search, Variable, Variables};
 use crate::request::Request;
 use crate::sys::path::canonical;
 use crate::sys::within::is_within;
-use crate::text::tame;
+use crate::text::tamed;
 use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -215,7 +215,7 @@ const LONGEST: usize = 200;
 /// A command in the description of its profile: as for a shell, which says where a word ends.
 pub fn described(command: &[OsString]) -> String {
     let words: Vec<String> = command.iter().map(|word| shell_word(word)).collect();
-    let text: String = words.join(" ").chars().map(tame).collect();
+    let text = tamed(&words.join(" "));
     match text.chars().count() > LONGEST {
         true => text.chars().take(LONGEST).chain("...".chars()).collect(),
         false => text,

@@ -6,8 +6,7 @@
 use crate::error::Refusal;
 use crate::host::Host;
 use crate::mcp::places::{OPENING, Places};
-use crate::plan::Plan;
-use crate::plan::namespaces::Workspaces;
+use crate::plan::{Plan, writable_roots};
 use crate::profile;
 use crate::program;
 use crate::request::Request;
@@ -188,8 +187,7 @@ impl Settings {
 
 /// Refuses a profile with a file that commands of other runs may have written.
 fn profile_is_out_of_reach(plan: &Plan, host: &Host) -> Result<(), Refusal> {
-    let (directory, others) = (host.directory()?, Workspaces::of(host));
-    match plan.profile.files.iter().find(|file| others.reach(&directory.join(file))) {
+    match writable_roots::profile_reached(&plan.profile, host.directory()?, host) {
         None => Ok(()),
         Some(file) => Err(Refusal::new(format!(
             "refused the profile '{}': commands of other runs may have written '{}', or a link on the way there; keep \

@@ -76,14 +76,15 @@ pub struct Paths {
 pub fn rules(inputs: &Inputs<'_>, given: Given<'_>, warnings: &mut Vec<String>) -> Result<Paths, Refusal> {
     let Given { variables, executed, .. } = given;
     let mut rules = given.more.to_vec();
-    rules.extend(of_profile(&inputs.profile.paths, variables, &Workspaces::of(inputs.host))?);
+    let others = Workspaces::of(inputs.host);
+    rules.extend(of_profile(&inputs.profile.paths, variables, &others)?);
     match given.home {
         Some(home) => home.adapt(inputs, variables, given.listings, &mut rules),
         None => rules = but_home(rules, inputs.host, given.masks, warnings)?,
     }
     let mut links = Vec::new();
-    let mut rules = by_real_paths(rules, inputs, &given, (&mut links, warnings));
-    let of_flags = of_flags(inputs, variables)?;
+    let mut rules = by_real_paths(rules, &others, &given, (&mut links, warnings));
+    let of_flags = of_flags(inputs, variables, &others)?;
     rules.extend(of_flags.iter().map(|(_, rule)| rule.clone()));
     if let Some((home, program)) = given.home.zip(executed.program) {
         home.admit(&program.chain, inputs, variables, &mut rules);
@@ -157,12 +158,11 @@ fn of_profile(
 /// one of them may have put the link there that leads out of it: that opens nothing.
 fn by_real_paths(
     rules: Vec<PathRule>,
-    inputs: &Inputs<'_>,
+    others: &Workspaces<'_>,
     given: &Given<'_>,
     (links, warnings): (&mut Vec<PathBuf>, &mut Vec<String>),
 ) -> Vec<PathRule> {
     let Some(home) = given.variables.home else { return rules };
-    let others = Workspaces::of(inputs.host);
     let by_real_path = |rule: PathRule| {
         if !rule.built_in || !is_below(&rule.path, home) || given.listings.is_straight(&rule.path) {
             return Some(rule);
@@ -227,9 +227,9 @@ fn there(rule: &PathRule, origin: &Origin) -> Result<(), Refusal> {
 fn of_flags<'a>(
     inputs: &Inputs<'a>,
     variables: &Variables<'_>,
+    others: &Workspaces<'_>,
 ) -> Result<Vec<(&'a PathBuf, PathRule)>, Refusal> {
-    let Inputs { request, directory, host, .. } = inputs;
-    let others = Workspaces::of(host);
+    let Inputs { request, directory, .. } = inputs;
     let lists = [
         (&request.ro, PathRights::READ),
         (&request.rox, PathRights::EXECUTE),
@@ -240,7 +240,7 @@ fn of_flags<'a>(
     for (list, rights) in lists {
         for word in list {
             existing(word, directory)?;
-            let path = inside(&directory.join(word), variables, &others)?;
+            let path = inside(&directory.join(word), variables, others)?;
             let rights = PathRights { devices: is_device(&path), ..rights };
             rules.push((word, PathRule::new(path, rights)));
         }

@@ -3,7 +3,6 @@
 
 use crate::error::Refusal;
 use crate::host::Host;
-use crate::plan::namespaces::Workspaces;
 use crate::plan::{Inputs, writable_roots};
 use crate::profile::Profile;
 use crate::request::Request;
@@ -56,7 +55,6 @@ pub fn is_out_of_reach(
     (directory, host): (&Path, &Host),
     roots: &[&Path],
 ) -> Result<(), Refusal> {
-    let of_others = Workspaces::of(host);
     let found = match writable_roots::profile_below(profile, directory, roots) {
         Some((file, root)) if roots.first() == Some(&root) => {
             Some((file, "in the workspace, or reached by a link there, where commands may change it"))
@@ -65,9 +63,8 @@ pub fn is_out_of_reach(
             Some((file, "in a directory, or reached by a link there, where commands may change it"))
         }
         None => {
-            let reached = profile.files.iter().find(|file| of_others.reach(&directory.join(file)));
             let place = "where commands of other runs may have written it, or a link on the way there";
-            reached.map(|file| (file.as_path(), place))
+            writable_roots::profile_reached(profile, directory, host).map(|file| (file, place))
         }
     };
     let Some((file, place)) = found else { return Ok(()) };

@@ -7,6 +7,8 @@
 //! any executable file of the user's opened for reading.
 
 use crate::error::{Outcome, Refusal};
+use crate::host::Host;
+use crate::plan::namespaces::Workspaces;
 use crate::plan::rules::{PathRights, PathRule};
 use crate::profile::{Profile, Variables};
 use crate::program::Program;
@@ -67,6 +69,12 @@ pub fn profile_below<'f>(
         let root = roots.iter().find(|root| way.passes(root) || is_within(&way.real, root))?;
         Some((file.as_path(), *root))
     })
+}
+
+/// The first file of a profile, those of its parents among them, that commands of other runs may have written.
+pub fn profile_reached<'f>(profile: &'f Profile, directory: &Path, host: &Host) -> Option<&'f Path> {
+    let others = Workspaces::of(host);
+    profile.files.iter().map(PathBuf::as_path).find(|file| others.reach(&directory.join(file)))
 }
 
 /// Where commands may write, by real paths.

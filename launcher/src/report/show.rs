@@ -5,7 +5,7 @@ mod words;
 use crate::explain::hint;
 use crate::explain::total::{Refused, Total};
 use crate::supervise::violation::verb;
-use crate::text::{escape, paint, process_name, tame};
+use crate::text::{escape, paint, process_name, tame, tamed};
 use sbx_client::report::{Bytes, Confidence, Fate, LayerState, Report, Rule, Suggestion, ViolationRecord};
 use std::ffi::OsStr;
 use std::fmt::{self, Write};
@@ -202,10 +202,6 @@ fn line(record: &ViolationRecord) -> String {
     });
     let (rule, hint) = (rule.unwrap_or_default(), hint.unwrap_or_default());
     format!("{} {call}({args}){times} in {process}[{pid}]{rule}{inferred}{hint}", verb(*fate))
-}
-
-fn tamed(text: &str) -> String {
-    text.chars().map(tame).collect()
 }
 
 /// A sentence of a report: made for people already, but perhaps not by `sbx`.

@@ -15,7 +15,7 @@ use crate::plan::environment::is_kept_back;
 use crate::plan::state;
 use crate::supervise::Ending;
 use crate::supervise::violation::Violations;
-use crate::sys::within::is_within;
+use crate::sys::within::{is_same, is_within};
 use crate::text::{escape, shown};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -119,7 +119,7 @@ fn hidden_above(plan: &Plan) -> Vec<PathBuf> {
     let rules = || plan.paths.iter().flatten().filter(|rule| rule.rights.read);
     let hides = |path: &Path| plan.namespaces.as_ref().is_ok_and(|layout| layout.replaces(path).is_some());
     let is_open = |path: &Path| rules().any(|rule| is_within(path, &rule.path)) && !hides(path);
-    let is_usual = !plan.names_workspace && rules().any(|rule| rule.path == workspace);
+    let is_usual = !plan.names_workspace && rules().any(|rule| is_same(&rule.path, workspace));
     let above = workspace.ancestors().skip(1).take(if is_usual { HIGHEST } else { 0 });
     let is_shared = |path: &Path| plan.home.as_deref() == Some(path) || path.parent().is_none();
     above.take_while(|path| !is_shared(path) && !is_open(path)).map(Path::to_path_buf).collect()

@@ -75,10 +75,10 @@ impl Protected {
         let root = roots.above(&self.path);
         let between = self.path.ancestors().skip(1).take_while(|above| Some(*above) != root);
         let may_be_link = |above: &&Path| !listings.has_directory(above);
-        let links = between
+        let mut links = between
             .take_while(may_be_link)
             .filter(|above| above.symlink_metadata().is_ok_and(|meta| meta.is_symlink()));
-        if links.last().is_some() {
+        if links.next().is_some() {
             return Found::Behind;
         }
         match self.path.symlink_metadata() {

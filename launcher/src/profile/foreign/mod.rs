@@ -26,7 +26,7 @@ use serde_json::Value;
 use crate::profile::error::{Fault, Place, Plain, ProfileCause, nearest, plain};
 use crate::profile::model::Profile;
 use crate::profile::{resolve, search};
-use crate::text::tame;
+use crate::text::tamed;
 
 /// How many losses have a hint.
 const HINTS: usize = 100;
@@ -42,7 +42,7 @@ impl Losses {
     /// Adds one.
     pub fn note(&mut self, place: impl Display, what: impl Display) {
         // What it quotes is the document's.
-        let line: String = format!("{place}: {what}").chars().map(tame).collect();
+        let line = tamed(&format!("{place}: {what}"));
         // One rule may name the same call twice.
         if self.0.last() != Some(&line) {
             self.0.push(line);
