@@ -40,11 +40,11 @@ pub fn check_place(inputs: &Inputs<'_>, workspace: Option<&Path>) -> Result<(), 
     let Inputs { request, host, profile, .. } = inputs;
     let by_flag = request.profile.is_some() || request.dangerously_unconfined;
     let named = host.variable(PROFILE).filter(|_| !by_flag && !profile.files.is_empty());
-    let Some((named, workspace)) = named.zip(workspace) else { return Ok(()) };
+    let Some(named) = named else { return Ok(()) };
     // The profile has been read, so it has a path.
     let directory = host.directory().unwrap_or(Path::new("/"));
     let by = (named, PROFILE, "name it with --profile if it is meant");
-    is_out_of_reach(by, profile, (directory, host), &[workspace])
+    is_out_of_reach(by, profile, (directory, host), workspace.as_slice())
 }
 
 /// Refuses a profile with a file that commands may have written, which a variable names: those of this run, in these

@@ -102,7 +102,11 @@ fn a_variable_names_no_profile_that_commands_of_other_runs_may_have_written() {
     let run = |file: &Path| world.sbx(["run", "--", "true"]).env("SBX_PROFILE", file).run();
     let shell = |flags: &str| as_shell(&world, ["-c", "true"]).env("SBX_SHELL_FLAGS", flags).run();
     for file in [&used.join("own.json"), &of_home] {
-        run(file).refused(125, &["SBX_PROFILE", "commands of other runs may have written it"]);
+        // In the home directory, which is no workspace, as well.
+        for directory in [&world.workspace, &world.home] {
+            let out = world.sbx(["run", "--", "true"]).env("SBX_PROFILE", file).cwd(directory).run();
+            out.refused(125, &["SBX_PROFILE", "commands of other runs may have written it"]);
+        }
         shell(&format!("-p {}", file.display())).refused(125, &["SBX_SHELL_FLAGS", "commands of other runs"]);
         world.sbx(["mcp", "-p", text(file)]).run().refused(125, &["commands of other runs may have written"]);
         // The user may mean it.
