@@ -32,6 +32,8 @@ def make():
     line = {"name": "thing", "vers": "1.0.0", "deps": [], "features": {}, "yanked": False,
             "cksum": hashlib.sha256(crate).hexdigest()}
     put("crates/thing", crate)
+    put("index/th/in/thing", json.dumps(line).encode() + b"\n")
+    put("index/config.json", b'{"dl": "https://@HOST@/crates/{crate}"}')
     for host in ("allowed.example", "other.example"):
         config = f'{{"dl": "https://{host}/crates/{{crate}}"}}'
         repository(f"index-{host}", {"th/in/thing": json.dumps(line) + "\n", "config.json": config})

@@ -134,7 +134,8 @@ fn package_managers_try_once_where_no_machine_can_be_reached() {
             |flags: &[&str]| world.sbx([&["run"], flags, &["--", "cargo", "fetch"]].concat()).run().failed();
         let out = fetch(&[]);
         assert!(out.err().contains("resolve") && !out.err().contains("spurious"), "{out}");
-        fetch(&["--env", "CARGO_NET_RETRY=1"]).says("spurious network error (1 tr");
+        // Not every release of cargo tries a second time to look up a host.
+        fetch(&["--env", "CARGO_NET_RETRY=many"]).says("`CARGO_NET_RETRY`: invalid digit");
     });
 }
 

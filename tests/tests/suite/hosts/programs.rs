@@ -124,6 +124,7 @@ fn secure_shells() {
     each(&programs, |_| {});
 }
 
+/// The index of a registry is a git repository for a cargo before 1.68, and files of a web server after it.
 #[test]
 fn package_managers() {
     need!("npm", "cargo", "go", "python:pip");
@@ -148,8 +149,12 @@ fn package_managers() {
             "mkdir -p $1/src; : > $1/src/lib.rs; cd $1\n\
              printf '[package]\\nname=\"a\"\\nversion=\"1.0.0\"\\n[dependencies]\\nthing={version=\"1\", \
              registry=\"test\"}\\n' > Cargo.toml\n\
+             case $(cargo --version) in\n\
+             *' 1.'[1-5]?.* | *' 1.6'[0-7].*) index=https://$1/index-$1 ;;\n\
+             *) index=sparse+https://$1/index/ ;;\n\
+             esac\n\
              cargo fetch --config net.retry=0 --config \"http.cainfo='$CA'\" \
-             --config \"registries.test.index='https://$1/index-$1'\" && cat Cargo.lock",
+             --config \"registries.test.index='$index'\" && cat Cargo.lock",
             "checksum",
         ),
         program(
