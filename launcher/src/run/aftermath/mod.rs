@@ -13,6 +13,7 @@
 mod alternates;
 pub mod home;
 mod index;
+mod judge;
 mod links;
 mod look;
 mod made;
@@ -40,13 +41,14 @@ use crate::sys::path::{is_there, says_missing, way};
 use crate::sys::within::is_within;
 use crate::sys::{SyscallError, plain, process, timer};
 use crate::text::shown;
+use judge::{Judged, Known, MayPush};
 use look::{Look, Opened};
 use new::Times;
 use pointers::Kind;
 use recorded::known;
 use remotes::MOST_REMOTES;
 use replaced::Kept;
-use repository::{Before, Judged, Known, MayPush};
+use repository::Before;
 use sbx_client::report::{Bytes, Finding, FindingKind};
 use search::is_for_submodules;
 pub use sentence::{Outcome, line};
@@ -315,7 +317,7 @@ impl Aftermath {
                 };
                 let may_push: Option<MayPush<'_>> = Some(&may_push);
                 let known = Known { before, was_absent, tree: None, had_network, may_push };
-                let judged = repository::judge(&self.root, place, self.times(&path), known);
+                let judged = judge::judge(&self.root, place, self.times(&path), known);
                 let with_hooks = |judged: Judged| judged.with(|| self.hooks_inside(&path));
                 self.conclude(place, judged.map(|judged| judged.map(with_hooks)), look);
             }
@@ -333,7 +335,7 @@ impl Aftermath {
                 ..Known::default()
             };
             let times = Times { began: self.record.began, since: self.since };
-            let judged = || repository::judge(&self.root, place, times, known);
+            let judged = || judge::judge(&self.root, place, times, known);
             let is_own = place.as_os_str().is_empty() || is_within_git(place);
             !(is_own && self.is_protected(&self.workspace.join(place)))
                 && judged().is_ok_and(|judged| judged.is_some_and(|judged| !judged.names().is_empty()))
@@ -362,7 +364,7 @@ impl Aftermath {
         let of_worktrees = Directory::open(common).map(|own| worktrees::judge(&own, times, &held));
         let own = Directory::open(Path::new("/"))
             .and_then(|root| {
-                repository::judge(
+                judge::judge(
                     &root,
                     from_root(target),
                     times,

@@ -1,7 +1,8 @@
 //! What git keeps of linked worktrees: nothing there leads it elsewhere.
 
+use super::judge::Judged;
 use super::new::{New, Times};
-use super::repository::{COMMON, Judged, MOST_WORKTREES, OF_WORKTREE, WORKTREES, is_absent_or, leads_to};
+use super::repository::{COMMON, MOST_WORKTREES, OF_WORKTREE, WORKTREES, is_absent_or, leads_to};
 use crate::plan::files::tidy;
 use crate::plan::namespaces::git::shape::{self, line};
 use crate::plan::namespaces::git_config::LONGEST;
