@@ -41,7 +41,7 @@ use crate::sys::path::{is_there, says_missing, way};
 use crate::sys::within::is_within;
 use crate::sys::{SyscallError, plain, process, timer};
 use crate::text::shown;
-use judge::{Judged, Known, MayPush};
+use judge::{Judged, Known, MayPush, judge};
 use look::{Look, Opened};
 use new::Times;
 use pointers::Kind;
@@ -317,7 +317,7 @@ impl Aftermath {
                 };
                 let may_push: Option<MayPush<'_>> = Some(&may_push);
                 let known = Known { before, was_absent, tree: None, had_network, may_push };
-                let judged = judge::judge(&self.root, place, self.times(&path), known);
+                let judged = judge(&self.root, place, self.times(&path), known);
                 let with_hooks = |judged: Judged| judged.with(|| self.hooks_inside(&path));
                 self.conclude(place, judged.map(|judged| judged.map(with_hooks)), look);
             }
@@ -335,7 +335,7 @@ impl Aftermath {
                 ..Known::default()
             };
             let times = Times { began: self.record.began, since: self.since };
-            let judged = || judge::judge(&self.root, place, times, known);
+            let judged = || judge(&self.root, place, times, known);
             let is_own = place.as_os_str().is_empty() || is_within_git(place);
             !(is_own && self.is_protected(&self.workspace.join(place)))
                 && judged().is_ok_and(|judged| judged.is_some_and(|judged| !judged.names().is_empty()))
@@ -362,15 +362,9 @@ impl Aftermath {
         let times = Times { began: self.record.began, since: self.since };
         let held = |place: &Path| self.holds(&common.join(place));
         let of_worktrees = Directory::open(common).map(|own| worktrees::judge(&own, times, &held));
+        let known = Known { tree, had_network: self.had_network, may_push: ANYWHERE, ..Known::default() };
         let own = Directory::open(Path::new("/"))
-            .and_then(|root| {
-                judge::judge(
-                    &root,
-                    from_root(target),
-                    times,
-                    Known { tree, had_network: self.had_network, may_push: ANYWHERE, ..Known::default() },
-                )
-            })
+            .and_then(|root| judge(&root, from_root(target), times, known))
             .map(Option::unwrap_or_default);
         let is_plain =
             |judged: Result<Judged, SyscallError>| judged.is_ok_and(|judged| judged.names().is_empty());
