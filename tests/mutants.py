@@ -476,6 +476,8 @@ MUTANTS = [
      ["namespaces::hidden_repositories::"]),
     ("filters-without-commands", "launcher/src/plan/settings_copy/git.rs",
      "for filter in lacking {", "for filter in lacking.into_iter().take(0) {", ["lib:settings_copy"]),
+    ("attributes-by-a-name", "launcher/src/supervise/handlers/attributes/mod.rs",
+     "let is_there = || !is_handed", "let is_there = || true || !is_handed", ["namespaces::mounted::"]),
     ("closed-by-a-list", "launcher/src/supervise/handlers/attributes/mod.rs",
      "        Change::Extended(list) => list.mode_of_owner(),\n", "", ["namespaces::across_runs::"]),
     ("index-of-a-submodule", "launcher/src/run/aftermath/recorded.rs",

@@ -98,12 +98,29 @@ pub fn names_number(process: Pid, number: Pid) -> bool {
     words.split(|letter: char| !letter.is_ascii_digit()).any(|word| word == number)
 }
 
+/// How a thread has come to a file.
+pub enum Held {
+    /// By names below its root: it sees the file there.
+    ByPath(File),
+    /// By a descriptor, which may come from elsewhere.
+    ByDescriptor(File),
+}
+
 /// Opens the file that a path argument names for the thread, without reading or writing it (O_PATH). The thread's own
 /// descriptors are reached by their names in /proc; no other magic link is followed.
-pub fn hold(thread: Pid, dirfd: Option<i32>, path: &[u8], follow: bool) -> io::Result<File> {
-    if let Some(number) = own_descriptor(thread, path) {
-        return descriptor_of(thread, number);
+pub fn reach(thread: Pid, dirfd: Option<i32>, path: &[u8], follow: bool) -> io::Result<Held> {
+    match own_descriptor(thread, path) {
+        Some(number) => descriptor_of(thread, number).map(Held::ByDescriptor),
+        None => look_up(thread, dirfd, path, follow).map(Held::ByPath),
     }
+}
+
+/// The same, however it has come there.
+pub fn hold(thread: Pid, dirfd: Option<i32>, path: &[u8], follow: bool) -> io::Result<File> {
+    reach(thread, dirfd, path, follow).map(|(Held::ByPath(file) | Held::ByDescriptor(file))| file)
+}
+
+fn look_up(thread: Pid, dirfd: Option<i32>, path: &[u8], follow: bool) -> io::Result<File> {
     let root = descriptor::open_path(Path::new(&format!("/proc/{thread}/root")))?;
     if path.starts_with(b"/") {
         return descriptor::open_below(&root, path, follow);
@@ -133,10 +150,9 @@ fn missing_is_closed(error: io::Error) -> io::Error {
 
 /// Whether the thread finds this very file at the path. A file without a name counts.
 pub fn is_at(thread: Pid, file: &File, path: &Path) -> bool {
-    let identity = |file: &File| file.metadata().ok().map(|meta| FileNumber::of(&meta));
-    let found = hold(thread, None, path.as_os_str().as_bytes(), false);
-    let unnamed = file.metadata().is_ok_and(|meta| meta.nlink() == 0);
-    unnamed || found.is_ok_and(|found| identity(&found).is_some() && identity(&found) == identity(file))
+    let Ok(own) = file.metadata() else { return false };
+    let found = || hold(thread, None, path.as_os_str().as_bytes(), false)?.metadata();
+    own.nlink() == 0 || found().is_ok_and(|found| FileNumber::of(&found) == FileNumber::of(&own))
 }
 
 /// The file behind a descriptor of the thread, whatever its name leads to now.

@@ -3,6 +3,8 @@
 use super::{in_namespaces, with_namespaces};
 use sbx_tests::world::SECRET;
 use sbx_tests::{Cmd, Output, User, World, need, stage};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Everything that reads, changes or makes a denied or protected file, with the name of the workspace in `$AT`.
@@ -214,6 +216,26 @@ fn a_file_that_is_handed_over_is_judged_by_all_of_its_names() {
             let out = sh(&["sh", "-c", script]).success();
             assert!(out.out().contains(SECRET) || world.read(".git/config") != config, "{out}");
         }
+    });
+}
+
+/// The run's own home has a file by the name of the caller's.
+#[test]
+fn a_file_that_is_handed_over_is_not_taken_for_another_one_of_its_name() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let file = world.write_at_home("file", "x\n");
+        let script = "cp /dev/null ~/file; chmod 700 ~/file && touch -d @1 ~/file && echo own
+            chmod 711 /proc/self/fd/0; touch -d @2 /proc/self/fd/0; stat -c '%a %Y' ~/file";
+        let state = |path: &Path| path.metadata().map(|meta| (meta.mode(), meta.mtime())).unwrap();
+        let before = state(&file);
+        let run =
+            |run: Cmd| run.args(["sh", "-c", script]).pass_fd(File::open(&file).unwrap().into(), 0).run();
+        run(world.sbx(["run", "--"])).prints("own\n700 1\n");
+        assert_eq!(state(&file), before);
+        // The twin, without a run: both names are one file.
+        run(world.bare(["env"])).prints("own\n711 2\n");
+        assert_ne!(state(&file), before);
     });
 }
 

@@ -8,7 +8,7 @@
 
 mod extended;
 
-use crate::explain::caller;
+use crate::explain::caller::{self, Held};
 use crate::explain::decode::{Access, Decoded, Memory, PathArgument, array};
 use crate::explain::hint::{Hint, Reason};
 use crate::plan::namespaces::renewed::TERMINALS;
@@ -156,12 +156,15 @@ impl Attributes {
         if matches!(&change, Change::Extended(list) if list.names_nobody()) {
             return Err(Outcome::Nobody);
         }
-        let (file, place) = hold(name, call, decoded).map_err(failed)?;
+        let held = hold(name, call, decoded).map_err(failed)?;
+        let is_handed = matches!(held, Held::ByDescriptor(_));
+        let (Held::ByPath(file) | Held::ByDescriptor(file)) = held;
+        let place = descriptor::place(&file).map_err(failed)?;
         if matches!(change, Change::Mode(mode) if u64::from(mode) & SET_GROUP != 0) && !is_directory(&file) {
             return Err(Outcome::Never);
         }
         // A descriptor from outside may have a name that is another file's inside.
-        let is_there = || !place.is_absolute() || caller::is_at(call.pid, &file, &place);
+        let is_there = || !is_handed || !place.is_absolute() || caller::is_at(call.pid, &file, &place);
         let is_own_terminal =
             || layout.is_some_and(|layout| is_own_terminal(layout, call.pid, &file, &place));
         let may = (writable(&self.granted, layout, &place) || is_own_terminal())
@@ -342,33 +345,31 @@ fn times(memory: &dyn Memory, address: u64, unit: Unit) -> Result<Times, i32> {
     })
 }
 
-/// The file that the call means, and its place.
-fn hold(name: &str, call: &Notification, decoded: &Decoded) -> io::Result<(File, PathBuf)> {
+/// The file that the call means.
+fn hold(name: &str, call: &Notification, decoded: &Decoded) -> io::Result<Held> {
     // utimensat with a null path means the descriptor.
     let by_descriptor = matches!(name, "fchmod" | "fchown" | "fsetxattr" | "fremovexattr" | "ioctl")
         || (name == "utimensat" && call.args[1] == 0);
-    let file = match decoded.paths.first() {
-        Some(argument) if !by_descriptor => open(call, argument)?,
-        None if !by_descriptor => return Err(io::Error::from_raw_os_error(libc::EFAULT)),
-        _ => of_caller(call, call.args[0] as i32)?,
-    };
-    let place = descriptor::place(&file)?;
-    Ok((file, place))
+    match decoded.paths.first() {
+        Some(argument) if !by_descriptor => reach(call, argument),
+        None if !by_descriptor => Err(io::Error::from_raw_os_error(libc::EFAULT)),
+        _ => of_caller(call, call.args[0] as i32),
+    }
 }
 
-fn open(call: &Notification, argument: &PathArgument) -> io::Result<File> {
+fn reach(call: &Notification, argument: &PathArgument) -> io::Result<Held> {
     if argument.path.is_empty() {
         return match argument.dirfd.filter(|_| argument.empty_path_ok) {
             Some(number) => of_caller(call, number),
             None => Err(io::Error::from_raw_os_error(libc::ENOENT)),
         };
     }
-    caller::hold(call.pid, argument.dirfd, &argument.path, argument.follow)
+    caller::reach(call.pid, argument.dirfd, &argument.path, argument.follow)
 }
 
 /// A descriptor of the caller.
-fn of_caller(call: &Notification, number: i32) -> io::Result<File> {
-    caller::descriptor_of(call.pid, number)
+fn of_caller(call: &Notification, number: i32) -> io::Result<Held> {
+    caller::descriptor_of(call.pid, number).map(Held::ByDescriptor)
 }
 
 /// What may be written may have its attributes changed, and so may what has no name at all.
