@@ -211,6 +211,7 @@ pub const RESTRICTIONS: &[Restriction] = &[
             ne(1, 0x541c),
             ne(1, 0x541d),
             ne(1, 0x5423),
+            ne(1, 0x540a),
             ne(1, 0x540c),
             ne(1, 0x5602),
             ne(1, 0x5606),
@@ -266,11 +267,12 @@ pub const RESTRICTIONS: &[Restriction] = &[
     Restriction {
         call: "ioctl",
         name: "tty-safe",
-        meaning: "nothing that types into a terminal, moves the console, changes the line discipline, \
-                  locks others out or makes it send them signals",
+        meaning: "nothing that types into a terminal, stops its output, moves the console, changes the line \
+                  discipline, locks others out or makes it send them signals",
         any: &[&[
             ne(1, 0x5412), // TIOCSTI
             ne(1, 0x541c), // TIOCLINUX
+            ne(1, 0x540a), // TCXONC: can stop all output, also when the command has long ended
             ne(1, 0x541d), // TIOCCONS
             ne(1, 0x5423), // TIOCSETD
             ne(1, 0x540c), // TIOCEXCL: nobody could open it any more, also when the command has long ended

@@ -256,6 +256,11 @@ pub fn open_terminal() -> (OwnedFd, OwnedFd) {
     (controller, terminal)
 }
 
+/// The status flags of an open file (F_GETFL).
+pub fn status_flags(file: BorrowedFd<'_>) -> i32 {
+    rustix::fs::fcntl_getfl(file).expect("F_GETFL").bits().cast_signed()
+}
+
 /// Gives a terminal's window another size.
 pub fn resize_terminal(controller: &File, rows: u16, columns: u16) {
     let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };

@@ -1,6 +1,7 @@
 //! How the library is passed on: it takes itself out of the environment when a program starts, so that nobody sees it
 //! there, and puts itself back for the programs that this one starts.
 
+use super::libc;
 use super::raw;
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_ulong};
@@ -28,15 +29,9 @@ const LONGEST: usize = 1024;
 #[unsafe(link_section = ".init_array")]
 static CONSTRUCTOR: extern "C" fn() = constructor;
 
-unsafe extern "C" {
-    static mut environ: *mut *mut c_char;
-    fn getauxval(kind: c_ulong) -> c_ulong;
-}
-
 /// The environment of this process.
 pub fn own() -> Strings {
-    // SAFETY: nobody changes it meanwhile, or libc's own functions would be of no use either.
-    unsafe { environ.cast_const().cast() }
+    libc::environment().cast_const().cast()
 }
 
 /// The path of this library. It is written once, before there are threads.
@@ -44,9 +39,8 @@ static mut OWN: [u8; 256] = [0; 256];
 static IS_KNOWN: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn constructor() {
-    // SAFETY: libc has set it, and no other thread runs yet.
-    let mut at = unsafe { environ };
-    // A program of Go starts others without libc.
+    let mut at = libc::environment();
+    // A program of Go starts others without libc, and so does one that has none.
     if at.is_null() || is_of_go() {
         return;
     }
@@ -72,11 +66,9 @@ fn is_of_go() -> bool {
     const LOADED: u32 = 1;
     const NOTE: u32 = 4;
     const HEADERS_THEMSELVES: u32 = 6;
+    let (at, count) = (libc::auxiliary(AT_PHDR) as *const Header, libc::auxiliary(AT_PHNUM) as usize);
     // SAFETY: the kernel says where the program headers are, and how many.
-    let headers = unsafe {
-        let (at, count) = (getauxval(AT_PHDR) as *const Header, getauxval(AT_PHNUM) as usize);
-        if at.is_null() { &[] } else { core::slice::from_raw_parts(at, count) }
-    };
+    let headers = if at.is_null() { &[] } else { unsafe { core::slice::from_raw_parts(at, count) } };
     let Some(own) = headers.iter().find(|header| header.kind == HEADERS_THEMSELVES) else { return false };
     let base = (headers.as_ptr() as usize).wrapping_sub(own.address);
     let holds = |whole: &Header, part: &Header| {
@@ -320,7 +312,7 @@ impl Places {
             let Some(replaced) = (unsafe { place.fill(own()) }) else { return false };
             self.replaced = replaced;
             // SAFETY: as setenv(3) does; the array stays.
-            unsafe { environ = place.entries.as_mut_ptr().cast() };
+            unsafe { *libc::environ() = place.entries.as_mut_ptr().cast() };
             self.free = 1 - self.free;
         }
         self.users += 1;
@@ -335,7 +327,7 @@ impl Places {
         let preload: Text = place.preload.as_ptr().cast();
         // SAFETY: an array of strings that ends with a null pointer, which moves too.
         unsafe {
-            let mut entry: *mut Text = environ.cast();
+            let mut entry: *mut Text = libc::environment().cast();
             while !(*entry).is_null() && *entry != preload {
                 entry = entry.add(1);
             }

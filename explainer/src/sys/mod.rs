@@ -9,6 +9,7 @@ mod calls;
 mod end;
 #[cfg(feature = "library")]
 mod environment;
+mod libc;
 mod next;
 #[cfg(feature = "library")]
 mod objects;
@@ -21,6 +22,7 @@ mod routines;
 mod start;
 mod waits;
 
+pub use libc::{error, set_error};
 pub use others::last_datagram;
 
 use crate::record::Kept;
@@ -36,22 +38,6 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
         // SAFETY: exit_group(2) ends the process.
         unsafe { raw::syscall(raw::EXIT_GROUP, [125, 0, 0, 0, 0, 0]) };
     }
-}
-
-unsafe extern "C" {
-    fn __errno_location() -> *mut c_int;
-}
-
-/// errno(3) of this thread.
-pub fn error() -> c_int {
-    // SAFETY: libc's function returns the address of the thread's own variable.
-    unsafe { *__errno_location() }
-}
-
-/// Sets errno(3) of this thread.
-pub fn set_error(error: c_int) {
-    // SAFETY: as above.
-    unsafe { *__errno_location() = error }
 }
 
 /// The calls that are remembered. Most programs need no memory for any, and each page that the library has costs every

@@ -13,7 +13,7 @@ use crate::plan::{LibraryPlace, OnViolation, Plan, rules};
 use crate::profile::NetworkMode;
 use crate::sys::ahead::Ahead;
 use crate::sys::within::is_within;
-use crate::sys::{descriptor, namespace, process, signal};
+use crate::sys::{descriptor, namespace, process, signal, terminal};
 use crate::text::shown;
 use sbx_policy::env;
 use std::ffi::{OsStr, OsString};
@@ -82,7 +82,9 @@ pub fn lay_out<'a>(plan: Plan, parts: Parts, view: View<'a>) -> Result<(Steps, V
             mask: signal::mask(),
             broken_pipe: signal::disposition(libc::SIGPIPE),
             nested: plan.nested,
-            session: layout.is_some() && !(0..3).any(descriptor::is_terminal),
+            // Without a terminal of its own the command cannot take the foreground from others.
+            session: layout.is_some()
+                && (!(0..3).any(descriptor::is_terminal) || terminal::is_in_background()),
             foreground: None,
             own: plan.own,
             doors: plan.network.hosts.clone().filter(|hosts| hosts.route == Route::Doors),

@@ -15,7 +15,7 @@ use crate::sys::descriptor::OpenFile;
 use crate::sys::namespace::{self, Identity};
 use crate::sys::number::FileNumber;
 use crate::sys::privilege::{CapabilitySet, Limit};
-use crate::sys::{account, descriptor, path, plain, privilege, process, seccomp, socket};
+use crate::sys::{account, descriptor, path, plain, privilege, process, seccomp, socket, terminal};
 use landlock::Version;
 use mounts::Mounts;
 use std::cell::OnceCell;
@@ -83,6 +83,8 @@ pub struct Host {
     pub tasks: Fact<u64>,
     /// What is mounted where.
     pub mounts: Fact<Result<Mounts, String>>,
+    /// Whether descriptors 0 to 2 read from a terminal in whose background this process is.
+    pub overhears: Fact<bool>,
     /// The terminals on descriptors 0 to 2, by their paths.
     pub terminals: Fact<Vec<PathBuf>>,
     /// The file of the program that is running.
@@ -126,6 +128,7 @@ impl Host {
             identity: Fact::read_by(namespace::identity),
             tasks: Fact::read_by(|| process::tasks_of_user(process::real_user())),
             mounts: Fact::read_by(Mounts::now),
+            overhears: Fact::read_by(terminal::overhears),
             terminals: Fact::read_by(|| terminals([0, 1, 2])),
             own_program: Fact::read_by(|| number_of(Path::new("/proc/self/exe"))),
             streams: [0, 1, 2],
@@ -215,7 +218,9 @@ pub fn number_of(path: &Path) -> Option<FileNumber> {
 }
 
 fn terminals(streams: [RawFd; 3]) -> Vec<PathBuf> {
-    let terminals = streams.into_iter().filter(|number| descriptor::is_terminal(*number));
+    // By its name, a terminal could be opened to read what is typed for others.
+    let readable = |number: &RawFd| descriptor::is_terminal(*number) && !terminal::is_in_background();
+    let terminals = streams.into_iter().filter(readable);
     terminals.filter_map(descriptor::path_of).collect()
 }
 

@@ -120,7 +120,7 @@ impl Start<'_> {
 
 /// Learns by running the command.
 pub fn by_running(asked: &Asked<'_>, host: &Host, plan: Planner<'_>) -> Result<Learned, Refusal> {
-    let output = Output::prepare(asked.output)?;
+    let output = Output::prepare(asked.output, host)?;
     let mut starts = match &asked.start {
         Some(start) => vec![start.clone()],
         None => STARTS.map(OsString::from).to_vec(),
@@ -208,7 +208,7 @@ pub fn from_reports(
     plan: Planner<'_>,
     files: &[PathBuf],
 ) -> Result<Learned, Refusal> {
-    let output = Output::prepare(asked.output)?;
+    let output = Output::prepare(asked.output, host)?;
     let mut reports = Vec::new();
     for file in files {
         let source = if file == Path::new("-") { Source::Stdin } else { Source::File(file) };

@@ -2,6 +2,8 @@
 //! command does to names can lead the profile elsewhere.
 
 use crate::error::Refusal;
+use crate::host::Host;
+use crate::plan::namespaces::record::Workspaces;
 use crate::sys::path::{canonical, directory_of};
 use crate::sys::within::is_within;
 use crate::sys::{SyscallError, file, memory};
@@ -32,14 +34,14 @@ fn oddity(kind: FileType) -> Option<&'static str> {
 
 impl Output {
     /// Opens the directory.
-    pub fn prepare(path: &Path) -> Result<Output, Refusal> {
+    pub fn prepare(path: &Path, host: &Host) -> Result<Output, Refusal> {
         let cannot = |why: String| Refusal::new(format!("cannot write the profile '{}': {why}", shown(path)));
         let name = path.file_name().ok_or_else(|| cannot("it names no file".to_string()))?;
         if let Some(what) = path.symlink_metadata().ok().and_then(|meta| oddity(meta.file_type())) {
             return Err(cannot(format!("it is {what}, and would be replaced; name a regular file")));
         }
         let above = directory_of(path);
-        let directory = file::open_directory(above).map_err(|failed| cannot(failed.to_string()))?;
+        let directory = Workspaces::of(host).open_directory(above).map_err(|why| cannot(why.to_string()))?;
         let output = Output {
             path: path.to_path_buf(),
             name: name.to_os_string(),

@@ -6,6 +6,7 @@
 use crate::error::Refusal;
 use crate::host::Host;
 use crate::mcp::places::{OPENING, Places};
+use crate::plan::namespaces::Workspaces;
 use crate::plan::{Plan, writable_roots};
 use crate::profile;
 use crate::program;
@@ -101,7 +102,11 @@ impl Settings {
     pub fn pin_profile(start: &mut Start, host: &Host) -> Result<(), Refusal> {
         let directory = host.directory()?;
         let named = start.request.profile.as_ref().filter(|name| profile::is_path(name));
-        if let Some(real) = named.and_then(|name| path::real(&directory.join(name)).ok()) {
+        let Some(named) = named.map(|name| directory.join(name)) else { return Ok(()) };
+        if Workspaces::of(host).reach(&named) {
+            return Err(within_reach(&shown(&named), &named));
+        }
+        if let Ok(real) = path::real(&named) {
             start.request.profile = Some(real.into_os_string());
         }
         Ok(())
@@ -189,13 +194,16 @@ impl Settings {
 fn profile_is_out_of_reach(plan: &Plan, host: &Host) -> Result<(), Refusal> {
     match writable_roots::profile_reached(&plan.profile, host.directory()?, host) {
         None => Ok(()),
-        Some(file) => Err(Refusal::new(format!(
-            "refused the profile '{}': commands of other runs may have written '{}', or a link on the way there; keep \
-             the file elsewhere",
-            plan.profile.name,
-            shown(file)
-        ))),
+        Some(file) => Err(within_reach(&plan.profile.name, file)),
     }
+}
+
+fn within_reach(name: &str, file: &Path) -> Refusal {
+    Refusal::new(format!(
+        "refused the profile '{name}': commands of other runs may have written '{}', or a link on the way there; keep \
+         the file elsewhere",
+        shown(file)
+    ))
 }
 
 /// Bytes of each stream that are passed on.

@@ -2,7 +2,7 @@
 
 use crate::error::Refusal;
 use crate::host::Host;
-use crate::plan::namespaces;
+use crate::plan::namespaces::{self, Workspaces};
 use crate::profile::Variables;
 use crate::request::Request;
 use crate::sys::within::is_within;
@@ -26,19 +26,38 @@ pub fn inside_variables<'a>(variables: &Variables<'a>, scratch: Option<&Path>) -
 /// and put a link in its place.
 pub fn working_directory(request: &Request, host: &Host) -> Result<PathBuf, Refusal> {
     let named = match request.cwd.as_deref().or(request.workspace.as_deref()) {
-        Some(path) if path.is_absolute() => Some(path.to_path_buf()),
-        Some(path) => Some(host.directory()?.join(path)),
+        Some(path) => Some(absolute(path, host)?),
         None => None,
     };
     let given = named.as_deref().map_or_else(|| host.directory(), Ok)?;
     let cannot = |why: &str| Refusal::new(format!("cannot enter '{}': {why}", shown(given)));
-    let real = named.as_deref().map_or_else(|| Ok(given.to_path_buf()), path::real);
-    let directory = real.map_err(|error| cannot(&plain(&error)))?;
+    let directory = match &named {
+        None => given.to_path_buf(),
+        Some(named) => real_place(named, host).map_err(|to| {
+            let place = "a directory where commands of other runs write";
+            cannot(&format!(
+                "it leads out of {place}, to '{}'; name that path itself if it is meant",
+                shown(&to)
+            ))
+        })?,
+    };
     match directory.metadata() {
         Ok(meta) if meta.is_dir() => Ok(directory),
         Ok(_) => Err(cannot("it is not a directory")),
         Err(error) => Err(cannot(&plain(&error))),
     }
+}
+
+/// A path from where `sbx` was started.
+pub fn absolute(path: &Path, host: &Host) -> Result<PathBuf, Refusal> {
+    Ok(if path.is_absolute() { path.to_path_buf() } else { host.directory()?.join(path) })
+}
+
+/// The real place of a directory that the user names; an error with where it leads if a link in another run's workspace
+/// leads it out of that.
+pub fn real_place(named: &Path, host: &Host) -> Result<PathBuf, PathBuf> {
+    let way = path::way(named);
+    if Workspaces::of(host).lead_out(&way.links, &way.real) { Err(way.real) } else { Ok(way.real) }
 }
 
 /// Refuses a working directory to which a link in the workspace leads out of it: an earlier command may have put that
@@ -53,8 +72,7 @@ pub fn stays_inside(
     if is_within(directory, workspace) {
         return Ok(());
     }
-    let way =
-        path::way(&if given.is_absolute() { given.to_path_buf() } else { host.directory()?.join(given) });
+    let way = path::way(&absolute(given, host)?);
     // A concurrent command may change the link meanwhile.
     if way.real == directory && !way.leads_out_of(workspace) {
         return Ok(());

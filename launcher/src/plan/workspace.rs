@@ -2,6 +2,7 @@
 
 use crate::error::Refusal;
 use crate::host::Host;
+use crate::plan::directories::{absolute, real_place};
 use crate::plan::files::is_device;
 use crate::plan::rules::PathRule;
 use crate::sys::access::{self, Permission};
@@ -32,14 +33,18 @@ pub fn find(
     let home = host.real_home().map(Path::to_path_buf).or_else(|| other().map(|home| canonical(&home)));
     let holds_home = |path: &Path| home.as_ref().is_some_and(|home| home.starts_with(path));
     if let Some(named) = named {
-        let path = path::real(named).map_err(|e| {
-            Refusal::new(format!("cannot use '{}' as workspace: {}", shown(named), plain(&e)))
+        let cannot = |why: &str| Refusal::new(format!("cannot use '{}' as workspace: {why}", shown(named)));
+        let path = real_place(&absolute(named, host)?, host).map_err(|to| {
+            let place = "a directory where commands of other runs write";
+            cannot(&format!(
+                "it leads out of {place}, to '{}'; name that path itself if it is meant",
+                shown(&to)
+            ))
         })?;
-        if !path.is_dir() {
-            return Err(Refusal::new(format!(
-                "cannot use '{}' as workspace: it is not a directory",
-                shown(named)
-            )));
+        match path.metadata() {
+            Ok(meta) if meta.is_dir() => {}
+            Ok(_) => return Err(cannot("it is not a directory")),
+            Err(error) => return Err(cannot(&plain(&error))),
         }
         if holds_home(&path) {
             warnings.push(format!(

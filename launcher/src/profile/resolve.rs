@@ -180,10 +180,8 @@ impl Family<'_> {
     }
 }
 
-/// A file by its own name in the real place of its directory.
+/// A file by the path that names it, links and all: who can change those decides which file it is.
 fn file(source: &Source) -> Option<PathBuf> {
     let Source::File(path) = source else { return None };
-    let path = std::path::absolute(path).ok()?;
-    let (parent, name) = path.parent().zip(path.file_name())?;
-    Some(parent.canonicalize().ok()?.join(name))
+    std::path::absolute(path).ok()
 }

@@ -2,6 +2,8 @@
 //! report is written whole or not at all.
 
 use crate::error::EndsRun;
+use crate::host::Host;
+use crate::plan::namespaces::record::{Unopened, Workspaces};
 use crate::supervise::output::{Sink, Written};
 use crate::supervise::{Caller, ENDING, tells_to_end};
 use crate::sys::descriptor::{self, Interest};
@@ -73,6 +75,8 @@ enum Why {
     Step { step: &'static str, failed: SyscallError },
     #[error("{}", plain(&.0.cause))]
     Call(SyscallError),
+    #[error(transparent)]
+    Unopened(Unopened),
 }
 
 impl From<&'static str> for Why {
@@ -106,8 +110,7 @@ impl Replaced {
     }
 
     fn open(path: &Path, place: &Place) -> Result<Replaced, Why> {
-        let name = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/"));
-        let name = name.ok_or("it names no file")?;
+        let name = name_of(path)?;
         // Elsewhere "-" means standard output, which belongs to the command.
         if path.as_os_str() == "-" {
             return Err(
@@ -116,7 +119,7 @@ impl Replaced {
         }
         let parent = directory_of(path).to_path_buf();
         let step = |step| move |failed| Why::Step { step, failed };
-        let directory = file::open_directory(&parent).map_err(step("open its directory"))?;
+        let directory = open_directory(&parent).map_err(Why::Unopened)?;
         check_replaceable(&directory, name)?;
         check_owner(&parent)?;
         let unnamed = room(&directory).map_err(step("make a file in its directory"))?;
@@ -161,6 +164,15 @@ impl Replaced {
             }
         }
     }
+}
+
+fn name_of(path: &Path) -> Result<&OsStr, &'static str> {
+    let name = path.file_name().filter(|_| !path.as_os_str().as_bytes().ends_with(b"/"));
+    name.ok_or("it names no file")
+}
+
+fn open_directory(path: &Path) -> Result<OwnedFd, Unopened> {
+    Workspaces::of(&Host::of_this_process()).open_directory(path)
 }
 
 /// Refuses a directory that only a capability of root opens: root has few of them left when the report is written.
@@ -292,11 +304,15 @@ impl AuditLog {
     pub fn prepare(path: &Path) -> Result<AuditLog, PlaceError> {
         const ODD: &str = "it is no ordinary file";
         let place = Place::AuditLog(path.to_path_buf());
-        let file = file::open_to_append(path, MODE).map_err(|failed| match failed.errno() {
-            libc::ELOOP => place.because("it is a symbolic link, which is not followed"),
-            libc::ENXIO => place.because(ODD),
-            _ => place.because(failed),
-        })?;
+        let name = name_of(path).map_err(|why| place.because(why))?;
+        let directory =
+            open_directory(directory_of(path)).map_err(|why| place.because(Why::Unopened(why)))?;
+        let file =
+            file::open_to_append(directory.as_fd(), name, MODE).map_err(|failed| match failed.errno() {
+                libc::ELOOP => place.because("it is a symbolic link, which is not followed"),
+                libc::ENXIO => place.because(ODD),
+                _ => place.because(failed),
+            })?;
         if !file::identity(file.as_fd()).map_err(|failed| place.because(failed))?.is_regular() {
             return Err(place.because(ODD));
         }

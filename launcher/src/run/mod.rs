@@ -33,7 +33,8 @@ use crate::request::Request;
 use crate::supervise::violation::Violations;
 use crate::sys::ahead::Ahead;
 use crate::sys::signal::{self, Disposition};
-use crate::sys::{descriptor, privilege, process, stream};
+use crate::sys::stream::StatusFlags;
+use crate::sys::{descriptor, privilege, process, stream, terminal};
 use follow::Voice;
 use messages::Closing;
 use provide::{Resources, provide};
@@ -47,18 +48,22 @@ pub type Check = fn(&Request) -> Result<(), Refusal>;
 pub fn run(request: Request, verify: Check) -> Result<i32, Refusal> {
     // Before anything is opened: a descriptor of ours could take a number that the caller means.
     let closed = descriptor::fill_standard().map_err(cannot("make sure of standard input and output"))?;
+    terminal::leave_input().map_err(cannot("leave what is typed to the terminal's foreground"))?;
     let passable = passable(&request.pass_fd);
     let (mut reporter, opened) = Reporter::open(&request);
+    let flags = StatusFlags::of_standard();
     let result = passable.and(opened).and_then(|()| {
         if request.verify {
             verify(&request)?;
         }
         planned(&request, &closed, reporter.as_mut())
     });
-    match reporter {
+    let result = match reporter {
         Some(reporter) => reporter.finish(result),
         None => result,
-    }
+    };
+    flags.restore();
+    result
 }
 
 /// Refuses descriptors that are not the caller's to pass on.

@@ -74,6 +74,14 @@ impl Watch {
         }
     }
 
+    /// The signal that has the effect of this one.
+    fn as_sent(&self, number: i32) -> i32 {
+        match self {
+            Watch::Reaper(reaper) if reaper.session && STOPS.contains(&number) => libc::SIGSTOP,
+            _ => number,
+        }
+    }
+
     /// Forwards a signal to the command, unless it has reached the command already: what the terminal
     /// sends, or anybody to the whole process group, does. In a session of its own the command has a process group
     /// of its own too. That gets what was for our group, and every request to end: a shell that waits for a program
@@ -98,7 +106,7 @@ impl Watch {
         if (detached || tells_leader || !is_for_all) && !is_revoked(arrived.number) {
             let to_group = detached && (is_for_all || arrived.is_request());
             let send = if to_group { process::signal_group } else { process::signal };
-            send(self.command(), arrived.number);
+            send(self.command(), self.as_sent(arrived.number));
         }
         if tells_leader {
             // As the kernel does: a stopped process could not handle it.
@@ -107,11 +115,13 @@ impl Watch {
     }
 }
 
+/// The signals that stop a job.
+const STOPS: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
+
 /// Whether a later signal has cancelled this one: those that stop a job and the one that continues it
 /// cancel each other while they wait (signal(7)), and then the reaper's copy no longer shows whom they were
 /// sent to.
 fn is_revoked(number: i32) -> bool {
-    const STOPS: [i32; 3] = [libc::SIGTSTP, libc::SIGTTIN, libc::SIGTTOU];
     match number {
         libc::SIGCONT => STOPS.into_iter().any(signal::is_waiting),
         stop if STOPS.contains(&stop) => signal::is_waiting(libc::SIGCONT),

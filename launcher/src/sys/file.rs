@@ -97,8 +97,8 @@ pub fn leads_to(path: &Path, directory: BorrowedFd<'_>) -> bool {
 const CAREFULLY: OFlags = OFlags::NOFOLLOW.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 
 /// Opens or makes a file that is only ever added to; a symbolic link is not followed, a FIFO not waited for.
-pub fn open_to_append(path: &Path, mode: u32) -> Result<OwnedFd, SyscallError> {
-    open(CWD, path.as_os_str(), OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | CAREFULLY, mode)
+pub fn open_to_append(directory: BorrowedFd<'_>, name: &OsStr, mode: u32) -> Result<OwnedFd, SyscallError> {
+    open(directory, name, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | CAREFULLY, mode)
 }
 
 /// Opens a file to be read; a symbolic link is not followed, a FIFO not waited for.

@@ -49,18 +49,32 @@ pub fn real_for_all(path: &Path) -> io::Result<PathBuf> {
     path.canonicalize()
 }
 
-/// A path from a place below some directory, by its words alone; `None` if it is absolute or goes above the directory.
+/// A path from a place below some directory, by its words alone; `None` if it is absolute, goes above the directory, or
+/// goes up behind a name: where `name/..` is, only the file system knows, for the name may be a link.
 pub fn joined_below(place: &Path, path: &Path) -> Option<PathBuf> {
     let mut joined = place.to_path_buf();
+    let mut has_name = false;
     for part in path.components() {
         match part {
-            Component::Normal(name) => joined.push(name),
-            Component::ParentDir => joined.pop().then_some(())?,
+            Component::Normal(name) => {
+                joined.push(name);
+                has_name = true;
+            }
+            Component::ParentDir => (!has_name && joined.pop()).then_some(())?,
             Component::CurDir => {}
             Component::RootDir | Component::Prefix(_) => return None,
         }
     }
     Some(joined)
+}
+
+/// The same from a directory by its real path, for a path that may be absolute.
+pub fn joined(directory: &Path, path: &Path) -> Option<PathBuf> {
+    let (from, path) = match path.strip_prefix("/") {
+        Ok(below) => (Path::new("/"), below),
+        Err(_) => (directory, path),
+    };
+    joined_below(from, path)
 }
 
 /// The directory that has the entry of a path, as a path from where that begins.
@@ -81,6 +95,10 @@ pub struct Way {
     /// The real directories in which names were looked up. A process that may write in one of them decides
     /// where the path leads.
     pub directories: Vec<PathBuf>,
+    /// The real directories that a `..` left: another one in the place of one of these leads elsewhere.
+    pub left: Vec<PathBuf>,
+    /// The kernel would have given up: more links than it follows.
+    pub gave_up: bool,
 }
 
 impl Way {
@@ -109,7 +127,7 @@ fn straight(directory: &Path, real: PathBuf) -> Way {
     let mut directories: Vec<PathBuf> =
         above.take_while(|above| is_within(above, directory)).map(Path::to_path_buf).collect();
     directories.reverse();
-    Way { real, links: Vec::new(), directories }
+    Way { real, directories, ..Way::default() }
 }
 
 /// The same from a directory on, by its real path.
@@ -128,9 +146,11 @@ fn walk(directory: &Path, path: &Path) -> Way {
         way.directories.push(way.real.clone());
         match next.read_link() {
             Ok(target) if walk.follow(&target) => way.links.push(next),
-            _ => way.real = next,
+            Ok(_) => (way.real, way.gave_up) = (next, true),
+            Err(_) => way.real = next,
         }
     }
+    way.left = walk.left;
     way
 }
 
@@ -140,12 +160,14 @@ pub struct Walk {
     names: Vec<OsString>,
     /// How many links were followed.
     links: usize,
+    /// The directories that it has left by `..`.
+    left: Vec<PathBuf>,
 }
 
 impl Walk {
     /// At its beginning.
     pub fn along(path: &Path) -> Walk {
-        Walk { names: parts(path), links: 0 }
+        Walk { names: parts(path), links: 0, left: Vec::new() }
     }
 
     /// The path of the next name, in the real directory `at` by then. It is up to the caller to go there.
@@ -154,7 +176,10 @@ impl Walk {
             let name = self.names.pop()?;
             match name.as_bytes() {
                 b"." => {}
-                b".." => drop(at.pop()),
+                b".." => {
+                    self.left.push(at.clone());
+                    at.pop();
+                }
                 // What was walked counts no more.
                 b"/" => *at = PathBuf::from("/"),
                 _ => return Some(at.join(name)),
@@ -265,6 +290,39 @@ mod tests {
     }
 
     #[test]
+    fn words_say_where_a_path_leads_as_long_as_it_goes_up_first() {
+        for (path, expected) in [
+            ("x", Some("a/b/x")),
+            ("../x/./y", Some("a/x/y")),
+            ("../../x", Some("x")),
+            ("../../../x", None),
+            ("x/../y", None),
+            ("../x/../y", None),
+            ("/x", None),
+        ] {
+            let found = joined_below(Path::new("a/b"), Path::new(path));
+            assert_eq!(found.as_deref(), expected.map(Path::new), "{path}");
+        }
+        assert_eq!(joined(Path::new("/a"), Path::new("../x")).as_deref(), Some(Path::new("/x")));
+        assert_eq!(joined(Path::new("/a"), Path::new("/b/c")).as_deref(), Some(Path::new("/b/c")));
+        assert_eq!(joined(Path::new("/a"), Path::new("/b/../c")), None);
+    }
+
+    #[test]
+    fn a_way_tells_what_it_left_and_when_it_goes_in_circles() {
+        let scratch = Scratch::create(None).unwrap();
+        let base = real(scratch.path()).unwrap();
+        fs::create_dir_all(base.join("a/b")).unwrap();
+        symlink("a/b/..", base.join("link")).unwrap();
+        symlink("other", base.join("one")).unwrap();
+        symlink("one", base.join("other")).unwrap();
+        let led = way(&base.join("link/../x"));
+        assert_eq!(led.real, base.join("x"));
+        assert_eq!(led.left, [base.join("a/b"), base.join("a")]);
+        assert!(!led.gave_up && way(&base.join("one")).gave_up);
+    }
+
+    #[test]
     fn one_look_says_the_same_as_a_walk() {
         let scratch = Scratch::create(None).unwrap();
         let base = scratch.path();
@@ -290,6 +348,7 @@ mod tests {
             "a//b",
             "a/",
             "a/b/../file",
+            "link/../file",
             ".",
             "..",
         ];

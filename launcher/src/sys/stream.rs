@@ -1,8 +1,9 @@
 //! Standard output and error, when they are led through us.
 
 use crate::sys::descriptor::by_number;
+use crate::sys::number::FileNumber;
 use crate::sys::{OfCall, SyscallError, descriptor, process};
-use rustix::fs::OFlags;
+use rustix::fs::{FileType, OFlags};
 use rustix::io::ReadWriteFlags;
 use rustix::net::SendFlags;
 use std::fs::File;
@@ -40,6 +41,63 @@ pub fn replace(number: RawFd, by: BorrowedFd<'_>) -> Result<(), SyscallError> {
 /// Puts these in the places of standard input, output and error.
 pub fn replace_standard(by: &[OwnedFd; 3]) -> Result<(), SyscallError> {
     (0..3).zip(by).try_for_each(|(number, by)| replace(number, by.as_fd()))
+}
+
+/// The status flags of standard input, output and error (O_NONBLOCK, O_APPEND). They belong to the open files, and so
+/// to whoever uses these next.
+pub struct StatusFlags(Vec<(Holder, OFlags)>);
+
+/// By which descriptor an open file is known.
+enum Holder {
+    /// Standard error, which stays open.
+    Error(FileNumber),
+    Own(OwnedFd),
+}
+
+impl StatusFlags {
+    /// As they are. Not those of pipes and sockets on standard input and output: who is at their other end waits for
+    /// the last one that has them open.
+    pub fn of_standard() -> StatusFlags {
+        let mut all: Vec<(Holder, OFlags)> = Vec::new();
+        for number in [2, 0, 1] {
+            let (file, flags) = (by_number(number), rustix::fs::fcntl_getfl(by_number(number)));
+            let is_lasting = || descriptor::is_terminal(number) || is_regular(file);
+            let is_known = || {
+                (number != 2 && same_open_file(number, 2) == Some(true))
+                    || (number == 1 && same_open_file(1, 0) == Some(true))
+            };
+            let holder = match number {
+                2 => file_number(file).map(Holder::Error),
+                _ if is_lasting() && !is_known() => duplicate(number).ok().map(Holder::Own),
+                _ => None,
+            };
+            all.extend(holder.zip(flags.ok()));
+        }
+        StatusFlags(all)
+    }
+
+    /// Puts back what the command has changed.
+    pub fn restore(&self) {
+        for (holder, flags) in &self.0 {
+            let file = match holder {
+                Holder::Error(own) if file_number(by_number(2)) == Some(*own) => by_number(2),
+                Holder::Error(_) => continue,
+                Holder::Own(file) => file.as_fd(),
+            };
+            if rustix::fs::fcntl_getfl(file).is_ok_and(|now| now != *flags) {
+                let _ = rustix::fs::fcntl_setfl(file, *flags);
+            }
+        }
+    }
+}
+
+fn file_number(file: BorrowedFd<'_>) -> Option<FileNumber> {
+    rustix::fs::fstat(file).ok().as_ref().map(FileNumber::from)
+}
+
+fn is_regular(file: BorrowedFd<'_>) -> bool {
+    let kind = rustix::fs::fstat(file).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    kind.is_ok_and(|kind| kind == FileType::RegularFile)
 }
 
 /// Makes reading from a descriptor of ours return at once. Not for one that others share: the flag belongs

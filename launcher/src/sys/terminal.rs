@@ -2,12 +2,12 @@
 
 use crate::sys::descriptor::by_number;
 use crate::sys::process::{self, Pid};
-use crate::sys::{OfCall, SyscallError};
+use crate::sys::{OfCall, SyscallError, descriptor, stream};
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::termios::{OptionalActions, OutputModes, Termios};
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 
 /// How a terminal treats what is typed and shown (termios(3)).
@@ -34,6 +34,42 @@ pub fn set_modes(terminal: BorrowedFd<'_>, modes: &Modes) {
 /// The foreground process group; `None` where it is not our terminal.
 pub fn foreground(number: RawFd) -> Option<Pid> {
     rustix::termios::tcgetpgrp(by_number(number)).ok().map(|group| group.as_raw_nonzero().get())
+}
+
+/// Whether a standard descriptor is the terminal of this session, and another process group has its foreground.
+pub fn is_in_background() -> bool {
+    (0..3).any(is_for_others)
+}
+
+fn is_for_others(number: RawFd) -> bool {
+    foreground(number).is_some_and(|group| group != process::group())
+}
+
+/// Gives up what reads from the terminal, where this process group is in its background: what is typed there is for
+/// others, and the kernel keeps only processes of the terminal's own session from reading it.
+pub fn leave_input() -> Result<(), SyscallError> {
+    for number in (0..3).filter(|number| is_for_others(*number)) {
+        let (path, flags) = match number {
+            0 => ("/dev/null".to_string(), OFlags::RDONLY),
+            _ => (descriptor::own_name(number), OFlags::WRONLY | OFlags::NOCTTY),
+        };
+        match rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()) {
+            Ok(opened) => stream::replace(number, opened.as_fd())?,
+            // It is another user's, as after su(1).
+            Err(Errno::ACCESS) => {}
+            Err(error) => return Err(error).of("open"),
+        }
+    }
+    Ok(())
+}
+
+/// Whether a standard descriptor still reads from it there.
+pub fn overhears() -> bool {
+    let reads = |number| {
+        let flags = rustix::fs::fcntl_getfl(by_number(number));
+        flags.is_ok_and(|flags| flags & OFlags::ACCMODE != OFlags::WRONLY)
+    };
+    (0..3).any(|number| is_for_others(number) && reads(number))
 }
 
 /// The number of a standard descriptor that is a terminal whose foreground is a group that this process leads. A shell

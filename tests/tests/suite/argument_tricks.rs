@@ -407,31 +407,6 @@ fn each_alternative_of_a_users_profile_holds() {
     });
 }
 
-/// A terminal in exclusive mode would stay so after the command has ended: no program there could ask for a password.
-#[test]
-fn the_terminal_cannot_be_made_exclusive() {
-    let exclusive = "import fcntl, sys; fcntl.ioctl(0, int(sys.argv[1], 0))";
-    let ask = "import fcntl; print('exclusive', fcntl.ioctl(0, 0x80045440, bytes(4))[0])";
-    in_worlds(|world| {
-        let after = |sbx: &str, command: &str| {
-            let script = format!(
-                "{sbx} /usr/bin/python3 -c '{exclusive}' {command} 2>/dev/null; /usr/bin/python3 -c \"{ask}\""
-            );
-            let (running, _terminal) = world.bare(["bash", "-c", &script]).start_on_terminal();
-            running.wait().out()
-        };
-        let sbx = sbx_tests::stage::sbx();
-        for profile in ["workspace", "read-only", "no-exec", "minimal"] {
-            for command in ["0x540c", "0x10000540c"] {
-                let shown = after(&format!("{} run -q -p {profile} --", sbx.display()), command);
-                assert!(shown.contains("exclusive 0"), "{profile} {command}: {shown}");
-            }
-        }
-        let shown = after("", "0x540c");
-        assert!(shown.contains("exclusive 1"), "{shown}");
-    });
-}
-
 /// The console that a command is started on is neither switched nor muted. For a descriptor that is no console the
 /// kernel has an error of its own; a filter refuses the call before that.
 #[test]

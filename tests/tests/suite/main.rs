@@ -5,6 +5,7 @@ mod agents;
 mod argument_tricks;
 mod as_shell;
 mod attributes;
+mod background;
 mod bad_input;
 mod command_line;
 mod commands;

@@ -56,6 +56,91 @@ fn a_link_in_another_workspace_leads_no_rule_out_of_it() {
     });
 }
 
+/// Neither for what `sbx` writes, nor for where a run is.
+#[test]
+fn a_link_in_another_workspace_leads_nothing_else_out_of_it() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        for used in [true, false] {
+            let place = place(world, if used { "used" } else { "unused" }, used);
+            let far = world.outside.join(if used { "far" } else { "away" });
+            world.make_dir(&far);
+            symlink(&far, place.join("link")).unwrap();
+            let (link, at) = (place.join("link"), |name: &str| place.join("link").join(name));
+            let profile = world.write(far.join("own.json"), r#"{"extends": "workspace"}"#);
+            let leads_out = "leads out of";
+            for (name, flag) in [("report", "--report"), ("log", "--audit-log")] {
+                let out = world.sbx(["run", flag, text(&at(name)), "--", "true"]).run();
+                match used {
+                    true => out.refused(125, &[leads_out, "name that path itself"]),
+                    false => out.success(),
+                };
+                assert_eq!(far.join(name).exists(), !used);
+            }
+            for flag in ["--workspace", "--cwd"] {
+                let out = world.sbx(["run", "-q", flag, text(&link), "--", "touch", "made"]).run();
+                match used {
+                    true => out.refused(125, &[leads_out, "name that path itself"]),
+                    false => out.success(),
+                };
+                assert_eq!(far.join("made").exists(), !used);
+                let _ = std::fs::remove_file(far.join("made"));
+            }
+            let run = || world.sbx(["run", "--", "true"]).env("SBX_PROFILE", at("own.json")).run();
+            let mcp = || world.sbx(["mcp", "-p", text(&at("own.json"))]).stdin("").run();
+            if used {
+                run().refused(125, &["SBX_PROFILE", "or a link on the way there"]);
+                mcp().refused(125, &["or a link on the way there"]);
+            }
+            // Where no link of theirs leads, the same is as always.
+            world.sbx(["run", "-q", "-p", text(&profile), "--cwd", text(&far), "--", "true"]).run().success();
+        }
+    });
+}
+
+/// Whatever opens a directory to a run marks it.
+#[test]
+fn links_are_left_by_commands_of_any_profile() {
+    promise!(namespaces);
+    let in_workspace = r#"{"extends": "write", "paths": {"write": ["${WORKSPACE}"]}}"#;
+    let other = r#"{"extends": "write"}"#;
+    in_worlds(|world| {
+        let own = world.write(world.outside.join("own.json"), in_workspace);
+        let derived = world.write(world.outside.join("derived.json"), other);
+        let secret = world.write(world.outside.join("far/secret"), SECRET);
+        for (number, flags) in [
+            &["-p", "read-only", "--rw", "."][..],
+            &["-p", "read-only", "--rw", "sub"],
+            &["-p", "minimal", "--rw", ".", "--allow-calls", "symlink:symlinkat"],
+            &["-p", "network", "--rwx", ".", "--allow-calls", "symlink:symlinkat"],
+            &["-p", "write"],
+            &["-p", text(&derived)],
+            &["-p", text(&own)],
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let place = world.outside.join(format!("place{number}"));
+            world.make_dir(&place.join("sub"));
+            let link = place.join("sub/link");
+            let ln = ["--", "ln", "-s", text(secret.parent().unwrap()), text(&link)];
+            world.sbx(["run", "-q"]).args(flags).args(ln).cwd(&place).run().success();
+            let read = |flag: &str| {
+                let found = link.join("secret");
+                world.sbx(["run", flag, text(&link), "--", "cat", text(&found)]).run()
+            };
+            read("--ro").refused(125, &["where commands of other runs write"]);
+            // The twin: a link that no command has left.
+            std::fs::remove_file(&link).unwrap();
+            let link = world.outside.join(format!("link{number}"));
+            symlink(secret.parent().unwrap(), &link).unwrap();
+            let found = link.join("secret");
+            let out = world.sbx(["run", "--ro", text(&link), "--", "cat", text(&found)]).run();
+            assert!(out.success().out().contains(SECRET));
+        }
+    });
+}
+
 /// Whatever is mounted for a run can be read, so it has to be a socket.
 #[test]
 fn only_a_socket_is_opened_as_one() {

@@ -14,7 +14,7 @@ pub fn on_terminal(world: &World, command: &[&str]) -> (Running, Terminal) {
 }
 
 /// An interactive shell without a sandbox, which finds `sbx`.
-fn shell(world: &World) -> (Running, Terminal) {
+pub fn shell(world: &World) -> (Running, Terminal) {
     let path = format!("{}:/usr/local/bin:/usr/bin:/bin", stage::sbx().parent().unwrap().display());
     let bash = world.bare(["bash", "--norc", "--noprofile", "-i"]).env("PATH", &path).env("PS1", "ready$ ");
     let (running, terminal) = bash.env("TERM", "xterm").timeout(TIME).start_on_terminal();
@@ -192,33 +192,6 @@ fn a_job_is_stopped_and_continued_as_a_whole() {
     });
 }
 
-/// The kernel stops a whole job that reads from the terminal in the background.
-#[test]
-fn a_job_in_the_background_waits_for_its_turn_to_read() {
-    need!("bash");
-    in_worlds(|world| {
-        for profile in ["workspace", "no-exec"] {
-            let (running, terminal) = shell(world);
-            let marker = processes::marker();
-            let reader = format!("sbx run -p {profile} -- sh -c 'read -r line; echo \"<$line>\"' {marker}");
-            terminal.types(&format!("{reader} &\n"));
-            wait_until("both stop", || stopped(&marker) == 2);
-            terminal.types("echo here-$((40+1))\n");
-            running.wait_for("here-41");
-            terminal.types("fg\n");
-            wait_until("both go on", || stopped(&marker) == 0);
-            // It must not have stopped again.
-            std::thread::sleep(Duration::from_millis(300));
-            assert_eq!(stopped(&marker), 0, "{profile}: {}", running.so_far());
-            terminal.types("a line\n");
-            running.wait_for("<a line>");
-            terminal.types("echo status-$?; exit 0\n");
-            running.wait_for("status-0");
-            running.wait().success();
-        }
-    });
-}
-
 /// timeout(1), debuggers and shells with jobs make process groups of their own, and have the terminal all the same.
 #[test]
 fn programs_with_groups_of_their_own_have_the_terminal() {
@@ -313,8 +286,7 @@ fn with_pipes_the_terminal_is_not_touched() {
             });
             assert!(!running.so_far().contains("sbx: "), "{}", running.so_far());
             // The control: what does write there is stopped.
-            terminal.types(&format!("</dev/null sbx run -p {profile} -- sh -c 'echo text' {marker} &\n"));
-            // `sbx` itself, too: until then it is a running job for the shell, to which `fg` sends nothing.
+            terminal.types(&format!("</dev/null sh -c 'echo text' {marker} &\n"));
             wait_until("a writer is stopped", || leader(&marker).is_some_and(is_stopped));
             terminal.types("stty -tostop; fg; jobs; echo next-$((40+1))\n");
             running.wait_for_times("next-41", if profile == "workspace" { 1 } else { 2 });

@@ -143,6 +143,8 @@ pub struct Reaper {
     pub pid: Pid,
     /// Whether the command has a process group of its own, which signals to ours do not reach.
     pub detached: bool,
+    /// Whether it has a session of its own. Nobody there could continue it, so the kernel does not stop it as a job.
+    pub session: bool,
     /// The command's number in the reaper's pid namespace.
     number: Pid,
     /// Whether that is not our own pid namespace.

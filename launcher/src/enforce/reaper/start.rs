@@ -95,8 +95,9 @@ impl Reaper {
         let apart = steps.layout.is_some();
         let resuming = Cell::new(false);
         let pairs = pairs.map(|answers| Pairs { reaper: pid, answers: Rc::new(answers) });
-        let detached = steps.session || steps.foreground.is_some();
-        Ok((Reaper { pid, number, apart, detached, events, pairs, resuming }, progress, added))
+        let session = steps.session;
+        let detached = session || steps.foreground.is_some();
+        Ok((Reaper { pid, number, apart, detached, session, events, pairs, resuming }, progress, added))
     }
 }
 

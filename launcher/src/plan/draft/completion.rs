@@ -42,6 +42,7 @@ impl Draft<'_> {
         };
         let replaced = Replaced { scratch: self.scratch_inside(&variables), home: private_home.as_ref() };
         warnings.extend(self.starts_in_scratch(replaced));
+        warnings.extend(self.overhears());
         let environment = self.environment(&variables, replaced, &mut warnings)?;
         let commands = self.commands(&variables, &environment, &mut warnings)?;
         let sockets = sockets::named(&self.inputs, &variables)?;
@@ -242,6 +243,16 @@ impl Draft<'_> {
     fn starts_in_scratch(&self, Replaced { scratch, .. }: Replaced<'_>) -> Option<String> {
         let is_own = self.workspace.is_none() && scratch.is_some() && self.inputs.directory == Path::new(TMP);
         is_own.then(|| format!("'{TMP}' is the run's own: what is written there is gone afterwards"))
+    }
+
+    /// Says that what is typed for others can be read.
+    fn overhears(&self) -> Option<String> {
+        let overhears = !self.inputs.asks() && *self.inputs.host.overhears.get();
+        overhears.then(|| {
+            "warning: the run begins in the background of a terminal that is another user's, and the command can read \
+             what is typed there: redirect its input and output, as in '</dev/null >log 2>&1'"
+                .to_string()
+        })
     }
 
     /// What earlier runs have found in the workspace, where something is to be protected there.

@@ -139,20 +139,26 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// The marks of the directories outside the workspace that flags and rules of the user's own let the command write
-    /// to: it can leave links there, as in a workspace. None of the home itself: all in it may be a command's then.
+    /// The marks of the directories that have no record, and that flags and rules let the command write to: it can
+    /// leave links there, as in a workspace that has one. None of the home itself: all in it may be a command's then.
     fn marks(&self) -> Vec<PathBuf> {
         let Inputs { request, profile, directory, .. } = &self.inputs;
         let (workspace, home) = (self.workspace.as_deref(), self.inputs.host.home());
         let variables = Variables { workspace, home, ..Variables::default() };
         let named = request.rw.iter().chain(&request.rwx).map(|word| directory.join(word));
-        let entries = profile.paths.write.iter().filter(|entry| !entry.origin.built_in);
+        let recorded = self.recorded();
+        // A built-in profile that protects nothing opens the workspace as well.
+        let is_unrecorded = workspace.is_some() && recorded.is_none() && !self.nested;
+        let counts = |of_workspace| is_unrecorded && of_workspace;
+        let entries = profile.paths.write.iter();
+        let entries =
+            entries.filter(|entry| !entry.origin.built_in || counts(entry.base == Some(Variable::Workspace)));
         let all = named.chain(entries.filter_map(|entry| entry.expand_path(&variables)));
         let is_elsewhere = |path: &PathBuf| {
             let is_around = self.inputs.host.real_home().is_some_and(|home| is_within(home, path));
             path::is_directory(path)
                 && !is_around
-                && !workspace.is_some_and(|workspace| is_within(path, workspace))
+                && !recorded.is_some_and(|workspace| is_within(path, workspace))
         };
         let all = all.map(|path| canonical(&path)).filter(is_elsewhere);
         all.filter_map(|path| record::mark_of(&path, self.inputs.host)).collect()

@@ -19,8 +19,8 @@ use crate::sys::plain;
 use crate::sys::within::is_below;
 use crate::text::shown;
 use shape::{
-    MOST, around, belongs, common_of, entries, entry_of, files_of, has_others, is_bare, is_repository,
-    is_whole, is_within_git, knows, led_to,
+    MOST, around, belongs, common_named, common_of, entries, entry_of, files_of, has_others, is_bare,
+    is_repository, is_whole, is_within_git, knows, led_to,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -109,7 +109,7 @@ impl Repository {
             }
             return found;
         }
-        found.protected.push(Protected::existing(entry.clone()));
+        found.pointer(&entry);
         let Some(named) = led_to(&entry) else { return found };
         let Ok(own) = named.canonicalize() else {
             // An earlier command may have removed it, for a later one to make it anew.
@@ -156,7 +156,7 @@ impl Repository {
                 }
                 Ok(_) => {
                     self.pointers.push(own.clone());
-                    self.protected.push(Protected::existing(own.clone()));
+                    self.pointer(own);
                     let target = led_to(own).and_then(|target| common_of(&target.canonicalize().ok()?));
                     if let Some((common, top)) = target.zip(own.parent()) {
                         self.executed(&common, &[top.to_path_buf()], home);
@@ -314,8 +314,15 @@ impl Repository {
     fn worktree(&mut self, at: &Path, top: &Path, home: Option<&Path>, depth: usize) {
         let names = ["commondir", "gitdir"];
         self.protected.extend(names.iter().map(|name| Protected::existing(at.join(name))));
-        self.protected.extend(entry_of(at).map(Protected::existing));
+        self.protected.extend(common_named(at).map(Protected::way));
+        entry_of(at).iter().for_each(|entry| self.pointer(entry));
         self.modules(&at.join("modules"), top, home, depth + 1);
+    }
+
+    /// A file that leads to a repository, or a link in its place, and the way there.
+    fn pointer(&mut self, entry: &Path) {
+        self.protected.extend(led_to(entry).map(Protected::way));
+        self.protected.push(Protected::existing(entry.to_path_buf()));
     }
 
     /// Whether no more is protected one by one: a command may make any number of repositories.
@@ -410,7 +417,7 @@ impl Repository {
                 let settings = self.own_settings(&entry.join(CONFIG));
                 let files = files_of(&entry, &settings);
                 self.common(&entry, &settings, files.as_deref().unwrap_or(top), home, depth);
-                self.protected.extend(files.map(|files| Protected::existing(files.join(".git"))));
+                files.iter().for_each(|files| self.pointer(&files.join(".git")));
             }
             // A command can give any directory above others what makes it look like a repository.
             if !belongs(&entry, &entry) {

@@ -1,6 +1,5 @@
 //! Configurations of git (git-config(1)): read as git reads them, to the byte.
 
-use crate::plan::files::tidy;
 use crate::sys::account;
 use crate::sys::file;
 use crate::sys::path::says_missing;
@@ -92,8 +91,8 @@ impl Setting {
         let named = expanded(self.path(), home)?;
         Some(match hooks {
             true if named.is_relative() => Leads::HooksOfTop(named),
-            true => Leads::Hooks(tidy(&named)),
-            false => Leads::More(tidy(&directory.join(named))),
+            true => Leads::Hooks(named),
+            false => Leads::More(directory.join(named)),
         })
     }
 }
@@ -331,10 +330,10 @@ mod tests {
             ("[core]\nhooksPath = a\\\n  b", hooks("a  b")),
             ("[core]\nhooksPath = \"a\\tb\\\"\"c", hooks("a\tb\"c")),
             ("[core]\nhooksPath = ~/x", Leads::Hooks("/home/x".into())),
-            ("[core]\nhooksPath = /x/../y", Leads::Hooks("/y".into())),
+            ("[core]\nhooksPath = /x/../y", Leads::Hooks("/x/../y".into())),
             ("[core]\nhooksPath = ~root/x", Leads::Hooks("/root/x".into())),
             ("[include]\npath = ~/x", Leads::More("/home/x".into())),
-            ("[includeIf \"gitdir:~/a]b/\"] path = ../x", Leads::More("/x".into())),
+            ("[includeIf \"gitdir:~/a]b/\"] path = ../x", Leads::More("/dir/../x".into())),
             ("[includeIf \"a\\\"]b\"] path = x]y", Leads::More("/dir/x]y".into())),
         ] {
             let text = format!("[other]\n# hooksPath = y\n{text}\n[end]\nhooksPath = z\n");

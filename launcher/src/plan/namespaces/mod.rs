@@ -32,7 +32,7 @@ use crate::plan::files::{self, Directories};
 use crate::plan::listings::Listings;
 use crate::plan::rules::PathRule;
 use crate::plan::{Inputs, deny_expansion};
-use crate::profile::{Location, Namespaces, Profile, Variable, Variables, WhenMade};
+use crate::profile::{Location, Namespaces, Profile, Variables, WhenMade};
 use crate::request::Request;
 use crate::sys::access;
 use crate::sys::number::FileNumber;
@@ -61,12 +61,8 @@ pub fn protected(
     listings: &Listings,
 ) -> Vec<Protected> {
     let mut all = of_others(profile, variables, directory, repository, listings);
-    let resolve = |path: &Path| match listings.is_straight(path) {
-        true => path.to_path_buf(),
-        false => deny_expansion::resolve(path),
-    };
-    all.extend(own.iter().flat_map(|directory| profiles(directory, resolve)));
-    all.extend(state.map(Path::to_path_buf).map(Protected::new));
+    all.extend(own.iter().flat_map(|directory| profiles(directory)));
+    all.extend(state.map(|state| Protected { itself: true, ..Protected::new(state.to_path_buf()) }));
     all.extend(profile.files.iter().cloned().map(Protected::existing));
     all
 }
@@ -93,20 +89,27 @@ fn of_others(
 
 /// Where profiles are looked for. A command that could write there would decide what later commands may do. The
 /// default profile may be a link to a file elsewhere.
-fn profiles(directory: &Path, resolve: impl Fn(&Path) -> PathBuf) -> [Protected; 2] {
-    let parent = directory.parent().map(resolve).unwrap_or_default();
-    let directory = parent.join(directory.file_name().unwrap_or_default());
-    let default = directory.join("default.json");
-    [Protected::new(directory), Protected::existing(default)].map(|own| Protected { itself: true, ..own })
+fn profiles(directory: &Path) -> [Protected; 2] {
+    let default = Protected::existing(directory.join("default.json"));
+    [Protected::new(directory.to_path_buf()), default].map(|own| Protected { itself: true, ..own })
 }
 
 /// What a profile names for a workspace.
 fn named(profile: &Profile, variables: &Variables<'_>, listings: &Listings) -> Vec<Protected> {
-    let mut paths = RealPaths { variables, listings, known: Vec::new() };
+    // Nearly all places are below the home directory, to which a link may lead.
+    let home = variables.home.map(canonical);
+    let below = Variables { home: home.as_deref(), ..*variables };
     let mut looked_for = Vec::new();
-    let mut all = Vec::with_capacity(profile.paths.protect.len());
+    let mut all = Vec::with_capacity(profile.paths.protect.len() + 1);
+    all.extend(
+        variables
+            .home
+            .filter(|named| home.as_deref() != Some(*named))
+            .map(Path::to_path_buf)
+            .map(Protected::way),
+    );
     for entry in profile.paths.protect.iter() {
-        let Some(path) = paths.place(&entry.path) else { continue };
+        let Some(path) = entry.path.expand_path(&below) else { continue };
         let mut readers = entry.readers.iter();
         let mut is_there = |of| is_there(of, variables, listings, &mut looked_for);
         let read = entry.readers.is_empty() || readers.any(&mut is_there);
@@ -137,52 +140,6 @@ fn is_there<'a>(
     there
 }
 
-/// The directories that a profile's places are in, by variable and name, and their real paths.
-struct RealPaths<'p> {
-    variables: &'p Variables<'p>,
-    listings: &'p Listings,
-    known: Vec<(Option<Variable>, &'p str, Option<PathBuf>)>,
-}
-
-impl<'p> RealPaths<'p> {
-    /// A place with the directory that it is in under its real name, as far as no command can change that.
-    /// `None` where its variable stands for nothing.
-    fn place(&mut self, place: &'p Location) -> Option<PathBuf> {
-        let parts = place.rest.rsplit_once('/').filter(|(_, name)| !name.is_empty());
-        let in_workspace = place.base == Some(Variable::Workspace);
-        if let Some((above, name)) = parts.filter(|_| !in_workspace) {
-            return Some(self.real(place.base, above)?.join(name));
-        }
-        let path = place.expand_path(self.variables)?;
-        let Some((above, name)) = path.parent().zip(path.file_name()) else { return Some(path) };
-        // The workspace is a real path, and links in it are not passed over: a command can replace them.
-        Some(if in_workspace { above.join(name) } else { canonical(above).join(name) })
-    }
-
-    /// The real path of a directory, from the top down: nearly all places are below one of two.
-    fn real(&mut self, base: Option<Variable>, rest: &'p str) -> Option<PathBuf> {
-        let is_known = |(of, directory, _): &&(_, &str, _)| *of == base && *directory == rest;
-        if let Some((_, _, real)) = self.known.iter().find(is_known) {
-            return real.clone();
-        }
-        let real = match rest.rsplit_once('/') {
-            Some((above, name)) => self.real(base, above).map(|above| self.below(above, name)),
-            None => base.map_or(Some(Path::new("/")), |base| self.variables.get(base)).map(canonical),
-        };
-        self.known.push((base, rest, real.clone()));
-        real
-    }
-
-    fn below(&self, directory: PathBuf, name: &str) -> PathBuf {
-        if name.is_empty() {
-            return directory;
-        }
-        let path = directory.join(name);
-        let may_lead_elsewhere = !self.listings.is_straight(&path) && path.is_symlink();
-        if may_lead_elsewhere { canonical(&path) } else { path }
-    }
-}
-
 /// Without namespaces nothing can be protected: a warning for entries of built-in profiles, a refusal for entries of
 /// the user's own.
 fn check_own_wishes(request: &Request, profile: &Profile, why: &str) -> Result<(), Refusal> {
@@ -205,9 +162,9 @@ fn own_profile_exposed(
     why: &str,
 ) -> Option<String> {
     let roots = Roots::of(rules);
-    let is_exposed = |path: &&PathBuf| roots.above(path).is_some();
+    let is_exposed = |path: &&PathBuf| roots.above(&deny_expansion::resolve(path)).is_some();
     let places = directories.iter().flat_map(|directory| [directory.clone(), directory.join("default.json")]);
-    let places: Vec<PathBuf> = places.map(|place| deny_expansion::resolve(&place)).collect();
+    let places: Vec<PathBuf> = places.collect();
     let file = profile.files.iter().find(is_exposed).map(|file| format!("its profile '{}'", shown(file)));
     let place =
         || places.iter().find(is_exposed).map(|place| format!("'{}', where profiles are", shown(place)));
@@ -235,6 +192,8 @@ fn unprotected(
     // First what is sure to be there.
     let listings = Listings::below(variables.home.into_iter().map(Path::to_path_buf));
     let mut all = of_others(profile, variables, directory, repository, &listings);
+    all.iter_mut().for_each(|protected| protected.path = path::way(&protected.path).real);
+    all.retain(|protected| !protected.only_way);
     all.sort_by_key(|protected| !path::is_there(&protected.path));
     let at_stake = |protected: &&Protected| {
         let there = path::is_there(&protected.path);
@@ -265,7 +224,7 @@ pub fn missing(
     let all = of_others(profile, variables, directory, None, listings)
         .into_iter()
         .filter(|protected| protected.missing != IfMissing::MadeFreely);
-    let real = all.map(|protected| deny_expansion::resolve(&protected.path));
+    let real = all.map(|protected| path::way(&protected.path).real);
     let real = real.filter(|path| roots.above(path).is_some());
     real.filter_map(|path| Some(Watched::of(&path, placeholder::first_missing(&path, Shape::Link)?)))
         .collect()

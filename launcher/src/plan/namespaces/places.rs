@@ -23,6 +23,11 @@ impl Roots {
         Roots(outermost(writable.map(|place| place.path.clone()).collect()))
     }
 
+    /// Those that are at a path, or below it.
+    pub fn within(&self, path: &Path) -> impl Iterator<Item = &Path> {
+        self.0.iter().filter(move |root| is_within(root, path)).map(|root| &**root)
+    }
+
     /// Whether a path is one of them.
     pub fn are(&self, path: &Path) -> bool {
         self.0.iter().any(|root| is_same(path, root))

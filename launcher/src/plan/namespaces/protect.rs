@@ -1,18 +1,16 @@
 //! What stays as it is inside a directory that may be changed: files that something outside the sandbox executes or
 //! trusts later.
 
-use crate::plan::listings::Listings;
 use crate::plan::namespaces::placeholder::{self, Shape};
-use crate::plan::namespaces::places::Roots;
-use crate::sys::path::{self, Way};
+use crate::sys::path;
 use crate::sys::plain;
 use std::fs::Metadata;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Something protected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Protected {
-    /// Absolute; below the real path of its directory.
+    /// Absolute, as whoever acts on it names it: links and `..` lead where the kernel takes them.
     pub path: PathBuf,
     /// What happens where there is nothing.
     pub missing: IfMissing,
@@ -20,6 +18,8 @@ pub struct Protected {
     pub replaced: bool,
     /// Protected also where it is itself what may be written, and not only something above it.
     pub itself: bool,
+    /// Only what decides where the path leads: what is there may change.
+    pub only_way: bool,
 }
 
 /// What happens where a protected path does not exist.
@@ -42,22 +42,35 @@ pub enum Found {
     There,
     /// What cannot be looked at, and why.
     Unseen(String),
-    /// A symbolic link, and where it leads.
-    Link(Option<PathBuf>),
-    /// It is reached through a symbolic link.
-    Behind,
+    /// A symbolic link.
+    Link,
+}
+
+impl IfMissing {
+    /// The same for what a link leads to: who makes that decides what the link means.
+    pub fn of_target(self) -> IfMissing {
+        match self {
+            IfMissing::MadeFreely => IfMissing::SetAside,
+            missing => missing,
+        }
+    }
 }
 
 impl Protected {
     /// Protected, and cannot be created if missing.
     pub fn new(path: PathBuf) -> Protected {
         let missing = IfMissing::Placeholder(Shape::Directory);
-        Protected { path, missing, replaced: false, itself: false }
+        Protected { path, missing, replaced: false, itself: false, only_way: false }
     }
 
     /// Protected only if it exists; it may be created.
     pub fn existing(path: PathBuf) -> Protected {
         Protected { missing: IfMissing::MadeFreely, ..Protected::new(path) }
+    }
+
+    /// The way to a directory in which commands may write.
+    pub fn way(path: PathBuf) -> Protected {
+        Protected { only_way: true, ..Protected::existing(path) }
     }
 
     /// Whether a placeholder stands there.
@@ -71,44 +84,14 @@ impl Protected {
     }
 
     /// Looks what is there.
-    pub fn find(&self, roots: &Roots, listings: &Listings) -> Found {
-        let root = roots.above(&self.path);
-        let between = self.path.ancestors().skip(1).take_while(|above| Some(*above) != root);
-        let may_be_link = |above: &&Path| !listings.has_directory(above);
-        let mut links = between
-            .take_while(may_be_link)
-            .filter(|above| above.symlink_metadata().is_ok_and(|meta| meta.is_symlink()));
-        if links.next().is_some() {
-            return Found::Behind;
-        }
+    pub fn find(&self) -> Found {
         match self.path.symlink_metadata() {
             Err(error) if path::says_missing(&error) => Found::Nothing,
             Ok(meta) if self.is_kept_free(&meta) => Found::Nothing,
-            Ok(meta) if meta.is_symlink() => Found::Link(self.path.canonicalize().ok()),
+            Ok(meta) if meta.is_symlink() => Found::Link,
             Ok(_) => Found::There,
             // It may be there, and mounting will tell.
             Err(error) => Found::Unseen(plain(&error)),
         }
     }
-}
-
-/// What there is at a protected path, with the links to the directory that it is in.
-pub fn find(
-    protected: Protected,
-    roots: &Roots,
-    listings: &Listings,
-) -> Option<(Protected, Found, Vec<PathBuf>)> {
-    let found = protected.find(roots, listings);
-    if found != Found::Behind {
-        return Some((protected, found, Vec::new()));
-    }
-    if protected.missing == IfMissing::MadeFreely && !path::is_there(&protected.path) {
-        return None;
-    }
-    let (directory, name) = protected.path.parent().zip(protected.path.file_name())?;
-    let Way { real, links, .. } = path::way(directory);
-    let protected = Protected { path: real.join(name), ..protected };
-    // Elsewhere nothing of it can be changed.
-    let found = roots.above(&protected.path).map(|_| protected.find(roots, listings));
-    Some((protected, found.unwrap_or(Found::Behind), links))
 }

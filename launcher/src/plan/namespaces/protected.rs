@@ -7,7 +7,7 @@ use crate::plan::namespaces::git::HOOKS;
 use crate::plan::namespaces::layout::{Layout, OnLink};
 use crate::plan::namespaces::placeholder::{self, Shape, Watched};
 use crate::plan::namespaces::places::Roots;
-use crate::plan::namespaces::protect::{Found, IfMissing, Protected, find};
+use crate::plan::namespaces::protect::{Found, IfMissing, Protected};
 use crate::plan::namespaces::renewed::{changed, is_plain_directory};
 use crate::sys::path::{self, Way};
 use crate::sys::within::{is_below, is_same, is_within};
@@ -37,29 +37,42 @@ fn only_read(link: &Path) -> String {
 }
 
 impl Layout {
-    /// What is there is kept as it is; what is not, from being made.
+    /// What is there is kept as it is; what is not, from being made. And so is the way there, as far as the command
+    /// could change it.
     pub fn protect(&mut self, protected: Protected, looked: Looked<'_>, warnings: &mut Vec<String>) {
         let Looked { roots, listings } = looked;
-        if self.leaves_out(&protected.path) {
+        let Some(protected) = self.in_real_directory(protected, looked) else { return };
+        if protected.only_way {
+            return self.hold(&path::way(&protected.path), &protected, roots);
+        }
+        let is_left_out = self.leaves_out(&protected.path);
+        if is_left_out && listings.is_straight(&protected.path) {
             return;
         }
-        if roots.above(&protected.path).is_none() {
-            if protected.itself && roots.are(&protected.path) {
-                self.read_only.insert(protected.path);
-                return;
+        let is_below = roots.above(&protected.path).is_some();
+        if !is_below && protected.itself {
+            // The run's own home is there, and lasts.
+            let is_own =
+                |root: &Path| self.private.iter().any(|private| private.from.as_deref() == Some(root));
+            let all: Vec<&Path> = roots.within(&protected.path).filter(|root| !is_own(root)).collect();
+            if !all.is_empty() {
+                return self.read_only.extend(all.into_iter().map(Path::to_path_buf));
             }
-            if !listings.is_straight(&protected.path) {
-                self.protect_from_elsewhere(protected, looked, warnings);
-            }
-            return;
         }
         // What is in a placeholder's place is asked for there.
         if let Some(Lacking { at, in_placeholder: false }) = listings.first_missing(&protected.path) {
             return self.keep_missing(&protected, Some(at), roots);
         }
-        let Some((protected, found, links)) = find(protected, roots, listings) else { return };
-        self.hold_links(links, roots);
-        if let Found::Unseen(why) = &found {
+        if !is_below && listings.has_directory(&protected.path) {
+            return;
+        }
+        let found = protected.find();
+        if is_left_out && found != Found::Link {
+            return;
+        }
+        if let Found::Unseen(why) = &found
+            && is_below
+        {
             let path = shown(&protected.path);
             warnings.push(format!(
                 "warning: '{path}' cannot be looked at, and is protected as if it were there: {why}"
@@ -67,31 +80,51 @@ impl Layout {
         }
         match found {
             Found::Nothing => self.keep_missing(&protected, None, roots),
-            Found::There | Found::Unseen(_) => {
-                self.pin(&protected.path, roots);
-                let repository = protected.path.parent().filter(|_| protected.replaced);
-                self.configs.extend(repository.map(Path::to_path_buf));
-                self.read_only.insert(protected.path);
-            }
-            Found::Link(target) => {
-                if target.is_none() {
-                    self.keep_missing_target(&protected, roots);
-                }
-                let is_own = protected.path.ends_with(".git")
-                    && protected.path.parent() == roots.above(&protected.path);
-                if is_own && target.as_ref().is_some_and(|target| target.is_dir()) {
-                    warnings.push(only_read(&protected.path));
-                }
-                self.hold_link(protected.path, target, roots);
-            }
-            Found::Behind => {}
+            Found::There | Found::Unseen(_) => self.keep(protected, roots),
+            Found::Link => self.protect_linked(protected, looked, warnings),
         }
+    }
+
+    /// What is there, as far as the command could change it.
+    fn keep(&mut self, protected: Protected, roots: &Roots) {
+        if roots.above(&protected.path).is_some() {
+            self.pin(&protected.path, roots);
+            let repository = protected.path.parent().filter(|_| protected.replaced);
+            self.configs.extend(repository.map(Path::to_path_buf));
+            self.read_only.insert(protected.path);
+        }
+    }
+
+    /// The same in the real place of its directory; `None` if the way there goes in circles. It is walked by its names:
+    /// a command can close a directory on the way, and open it again in its next run.
+    fn in_real_directory(&mut self, protected: Protected, looked: Looked<'_>) -> Option<Protected> {
+        let Looked { roots, listings } = looked;
+        let path = &protected.path;
+        if listings.is_straight(path) || path.parent().is_some_and(|above| listings.has_directory(above)) {
+            return Some(protected);
+        }
+        // Where there is nothing to protect, links may change.
+        if protected.missing == IfMissing::MadeFreely && !protected.only_way && !path::is_there(path) {
+            return None;
+        }
+        let Some((above, name)) = path.parent().zip(path.file_name()) else {
+            // It ends with `..`.
+            let way = path::way(path);
+            self.hold(&way, &protected, roots);
+            return (!way.gave_up).then_some(Protected { path: way.real, ..protected });
+        };
+        let way = path::way(above);
+        self.hold(&way, &protected, roots);
+        (!way.gave_up).then(|| Protected { path: way.real.join(name), ..protected })
     }
 
     /// Keeps a missing path from being made, or from staying. `known` is the first component that is not there, where
     /// that is known.
     fn keep_missing(&mut self, protected: &Protected, known: Option<&Path>, roots: &Roots) {
         let path = &protected.path;
+        if roots.above(path).is_none() {
+            return;
+        }
         match protected.missing {
             IfMissing::Placeholder(shape) => self.placeholder(path, known, shape, roots),
             IfMissing::SetAside => self.watch(path, known, roots),
@@ -103,56 +136,42 @@ impl Layout {
         }
     }
 
-    /// The same for what a protected link leads to, where that does not exist: who makes it decides what the link
-    /// means.
-    fn keep_missing_target(&mut self, protected: &Protected, roots: &Roots) {
-        let target = path::way(&protected.path).real;
-        let is_free = target != protected.path && placeholder::is_free(&target, Shape::Directory);
-        if is_free && roots.above(&target).is_some() {
-            let missing = match protected.missing {
-                IfMissing::MadeFreely => IfMissing::SetAside,
-                missing => missing,
-            };
-            self.keep_missing(&Protected { path: target, missing, ..protected.clone() }, None, roots);
+    /// A protected link, and what it leads over and to: `~/.bashrc` may be a link to that of a project.
+    fn protect_linked(&mut self, protected: Protected, looked: Looked<'_>, warnings: &mut Vec<String>) {
+        let roots = looked.roots;
+        let way = path::way(&protected.path);
+        self.hold(&way, &protected, roots);
+        let is_own = protected.path.ends_with(".git")
+            && protected.path.parent().is_some_and(|top| roots.above(&protected.path) == Some(top));
+        if is_own && way.real.is_dir() {
+            warnings.push(only_read(&protected.path));
+        }
+        // As often as the kernel would follow them, links were held.
+        if !way.gave_up {
+            let missing = protected.missing.of_target();
+            let target = Protected { path: way.real, missing, replaced: false, ..protected };
+            self.protect(target, looked, warnings);
         }
     }
 
-    /// What a path that commands cannot change leads over and to where they can: `~/.bashrc` may be a link to that of a
-    /// project. It is walked by its names: a command can close a directory on the way, and open it again in its next
-    /// run.
-    fn protect_from_elsewhere(
-        &mut self,
-        protected: Protected,
-        looked: Looked<'_>,
-        warnings: &mut Vec<String>,
-    ) {
-        let Way { real, links, .. } = path::way(&protected.path);
-        let is_elsewhere = real != protected.path;
-        self.hold_links(links, looked.roots);
-        if is_elsewhere && looked.roots.above(&real).is_some() {
-            // Who makes what a link leads to decides what it means.
-            let missing = match protected.missing {
-                IfMissing::MadeFreely if protected.path.is_symlink() => IfMissing::SetAside,
-                missing => missing,
-            };
-            self.protect(Protected { path: real, replaced: false, missing, ..protected }, looked, warnings);
+    /// Holds what decides where a way leads, as far as the command could change that: links, and directories that `..`
+    /// leaves. Who makes one of those decides what the path means.
+    fn hold(&mut self, way: &Way, protected: &Protected, roots: &Roots) {
+        for link in way.links.iter().filter(|link| roots.above(link).is_some()) {
+            self.pin(link, roots);
+            self.links.entry(link.clone()).or_insert(OnLink::Itself);
         }
-    }
-
-    /// Links that the command could replace lead where they do.
-    fn hold_links(&mut self, links: Vec<PathBuf>, roots: &Roots) {
-        for link in links.into_iter().filter(|link| roots.above(link).is_some()) {
-            self.pin(&link, roots);
-            self.links.entry(link).or_insert(OnLink::Itself);
-        }
-    }
-
-    /// A protected link, and what it leads over and to, as far as the command could change that.
-    fn hold_link(&mut self, path: PathBuf, target: Option<PathBuf>, roots: &Roots) {
-        self.hold_links(path::way(&path).links, roots);
-        if let Some(target) = target.filter(|target| roots.above(target).is_some()) {
-            self.pin(&target, roots);
-            self.read_only.insert(target);
+        for left in way.left.iter().filter(|left| roots.above(left).is_some()) {
+            self.pin(left, roots);
+            if path::is_directory(left) {
+                self.pins.insert(left.clone());
+            } else if path::is_there(left) {
+                self.read_only.insert(left.clone());
+            } else {
+                let missing = protected.missing.of_target();
+                let left = Protected { path: left.clone(), missing, replaced: false, ..protected.clone() };
+                self.keep_missing(&left, None, roots);
+            }
         }
     }
 

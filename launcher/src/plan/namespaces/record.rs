@@ -5,14 +5,17 @@
 use crate::digest;
 use crate::host::Host;
 use crate::plan::state;
-use crate::sys::path::{Way, is_there, says_missing, way};
+use crate::sys::path::{Way, is_plain, is_there, says_missing, way};
 use crate::sys::within::{is_below, is_within};
+use crate::sys::{SyscallError, descriptor, file, plain};
+use crate::text::shown;
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::iter;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -143,6 +146,23 @@ fn read(path: &Path) -> io::Result<(Vec<u8>, SystemTime)> {
     Ok((text, file.metadata()?.modified()?))
 }
 
+/// Why a directory is not written to.
+#[derive(Debug, thiserror::Error)]
+pub enum Unopened {
+    /// A command may have left a link that leads there.
+    #[error(
+        "a link in a directory where commands of runs write leads out of that, to '{}'; name that path itself if it is \
+         meant", shown(.0)
+    )]
+    LedOut(PathBuf),
+    /// Something is at its path now that was not there before.
+    #[error("what leads to its directory has changed at this moment; try again")]
+    Moved,
+    /// A system call failed.
+    #[error("cannot open its directory: {}", plain(&.0.cause))]
+    Failed(SyscallError),
+}
+
 /// The workspaces of all runs, by their records, and the directories that rules let them write to, by their marks: of
 /// each only a digest is there, so they can be asked for and not listed.
 pub struct Workspaces<'h> {
@@ -170,6 +190,20 @@ impl Workspaces<'_> {
         own.is_some_and(|own| way.leads_out_of(own)) || self.lead_out(&way.links, &way.real)
     }
 
+    /// Opens the directory of a file that `sbx` writes for its user. Over no link in one of them it is out of that.
+    pub fn open_directory(&self, path: &Path) -> Result<OwnedFd, Unopened> {
+        let way = way(&std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf()));
+        if self.lead_out(&way.links, &way.real) {
+            return Err(Unopened::LedOut(way.real));
+        }
+        let directory = file::open_directory(path).map_err(Unopened::Failed)?;
+        // A command of another run may change a link meanwhile.
+        match descriptor::path_of(directory.as_raw_fd()) {
+            Some(place) if place == way.real => Ok(directory),
+            _ => Err(Unopened::Moved),
+        }
+    }
+
     /// Whether commands of runs may have written a file, or a link on the way to it: in a workspace, or in what runs
     /// keep for themselves. The directories of profiles are protected wherever they are.
     pub fn reach(&self, file: &Path) -> bool {
@@ -179,7 +213,7 @@ impl Workspaces<'_> {
         let way = way(file);
         let is_reached = |path: &Path| is_kept(path) || self.holding(path).is_some();
         let search = self.host.search();
-        !search.dirs.iter().any(|directory| is_within(file, directory))
+        !(is_plain(file) && search.dirs.iter().any(|directory| is_within(file, directory)))
             && way.links.iter().chain([&way.real]).any(|path| is_reached(path))
     }
 

@@ -4,11 +4,10 @@
 use super::links::LONGEST_TABLE;
 use super::recorded::MOST_LOOKED_AT;
 use super::{Aftermath, Look, Opened};
-use crate::plan::files::tidy;
 use crate::plan::namespaces::Record;
 use crate::sys::SyscallError;
 use crate::sys::beneath::Directory;
-use crate::sys::path::{says_missing, way};
+use crate::sys::path::{joined, says_missing, way};
 use crate::sys::within::is_within;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -64,19 +63,20 @@ impl Aftermath {
             text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"#"));
         lines.any(|line| {
             let named = objects.join(OsStr::from_bytes(line));
-            let is_inside = is_below(&tidy(&named));
+            // Nobody knows where it leads by its words alone, where these go up behind a name.
+            let is_inside = joined(objects, &named).map(|named| is_below(&named));
             let real = way(&named).real;
             // git takes away quotes. What leads away by its words, and is old, is the user's. What is new may lead away
             // when a link on its way is another one.
             match are_new {
                 true => {
                     line.starts_with(b"\"")
-                        || !is_inside
+                        || is_inside != Some(true)
                         || !is_below(&real)
                         || self.passes_on(&real, true, depth)
                 }
                 false if is_below(&real) => self.passes_on(&real, false, depth),
-                false => is_inside,
+                false => is_inside != Some(false),
             }
         })
     }

@@ -159,6 +159,7 @@ impl Search<'_> {
                 match is_directory {
                     true if self.is_for_keys(&name) => self.walk(top, &path, level + 1),
                     true => self.walk(top, &path.join(PROGRAMS), level + 1),
+                    false if self.before.places.contains(&path) => {}
                     false if self.takes_the_place_of_yours(&directory, &name) => self.tell(path),
                     false => {}
                 }

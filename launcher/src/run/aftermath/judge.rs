@@ -8,7 +8,6 @@ use super::repository::{
 };
 use super::worktrees;
 use crate::enforce::aside::set_aside;
-use crate::plan::files::tidy;
 use crate::plan::namespaces::git::shape::{is_no_hook, is_within_git};
 use crate::plan::namespaces::git::{OF_MERCURIAL, SHARED};
 use crate::plan::namespaces::git_config::LONGEST;
@@ -18,7 +17,7 @@ use crate::supervise::handlers::git_config::sift::{Sifted, address_here, is_of_p
 use crate::sys::SyscallError;
 use crate::sys::beneath::{Directory, from_root};
 use crate::sys::file;
-use crate::sys::path::{joined_below, says_missing};
+use crate::sys::path::{joined, joined_below, says_missing};
 use sbx_client::report::Bytes;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::AsFd;
@@ -203,8 +202,8 @@ fn unreadable(name: &str) -> Sifted {
 fn is_own_worktree(root: &Directory, setting: &Setting, place: &Path, tree: Option<&Path>) -> bool {
     let named = || match tree {
         Some(tree) => {
-            let named = tidy(&Path::new("/").join(place).join(setting.path()));
-            (named == tree).then(|| from_root(&named).to_path_buf())
+            let named = joined(&Path::new("/").join(place), setting.path()).filter(|named| named == tree);
+            named.map(|named| from_root(&named).to_path_buf())
         }
         None => own_worktree(setting.path(), place),
     };

@@ -9,7 +9,7 @@ use crate::plan::namespaces::{CONFIG, HOOKS, Repository};
 use crate::sys::SyscallError;
 use crate::sys::beneath::{self, Ages, Directory};
 use crate::sys::file::{self, Identity};
-use crate::sys::path::is_there;
+use crate::sys::path::{is_there, way};
 use crate::sys::within::is_below;
 use sbx_client::report::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -115,8 +115,8 @@ pub fn led_to(
     times: Times,
     held: impl Fn(&Path) -> bool,
 ) -> Vec<Bytes> {
-    let elsewhere =
-        of_git.protected.into_iter().map(|protected| protected.path).filter(|path| is_below(path, workspace));
+    let elsewhere = of_git.protected.into_iter().map(|protected| way(&protected.path).real);
+    let elsewhere = elsewhere.filter(|path| is_below(path, workspace));
     let is_changed = |path: &Path| path.symlink_metadata().is_ok_and(|meta| is_since(&meta, times.since));
     let within = |path: PathBuf| {
         let entries = path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());

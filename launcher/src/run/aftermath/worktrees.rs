@@ -3,12 +3,12 @@
 use super::judge::Judged;
 use super::new::{New, Times};
 use super::repository::{COMMON, MOST_WORKTREES, OF_WORKTREE, WORKTREES, is_absent_or, leads_to};
-use crate::plan::files::tidy;
 use crate::plan::namespaces::git::shape::{self, line};
 use crate::plan::namespaces::git_config::LONGEST;
 use crate::supervise::handlers::git_config::sift::sift;
 use crate::sys::beneath::Directory;
 use crate::sys::descriptor;
+use crate::sys::path::joined;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ fn leads_astray(worktree: &Directory, is_new: bool) -> bool {
     // Versions of git take a relative one from here, or from where they are started.
     let tree = own.ancestors().nth(3);
     let from = |from: &Path| {
-        let entry = tidy(&from.join(line(&text)));
+        let Some(entry) = joined(from, line(&text)) else { return is_new };
         let Some(top) = entry.parent().filter(|_| entry.ends_with(".git")) else { return is_new };
         let leads =
             || shape::led_to(&entry).and_then(|led| led.canonicalize().ok()).is_some_and(|led| led == own);

@@ -141,3 +141,28 @@ fn a_process_whose_number_nobody_wrote_down_is_not_blamed() {
         none(&lines(world, &[], "sleep 0 & p=$!; wait; cat /proc/$p/status"));
     });
 }
+
+/// A program may have a loader and no libc: those of Go that are position independent, for one. The loader would not
+/// start it where the library asked for a name that nobody has.
+#[test]
+fn a_program_without_libc_is_started() {
+    need!("cc");
+    let source = r#"
+        void _start(void) {
+        #ifdef __x86_64__
+            __asm__("mov $60, %eax\n mov $7, %edi\n syscall");
+        #else
+            __asm__("mov x8, 93\n mov x0, 7\n svc 0");
+        #endif
+        }"#;
+    in_worlds(|world| {
+        world.write("own.c", source);
+        world.bare(["cc", "-nostdlib", "-pie", "-fPIE", "-o", "own", "own.c"]).run().success();
+        let out = world.bare(["readelf", "-d", "own"]).run().success();
+        assert!(!out.out().contains("NEEDED"), "{out}");
+        for flags in [&[][..], &["--namespaces", "none"], &["-p", "read-only"]] {
+            world.sbx([&["run"], flags, &["--", "./own"]].concat()).run().exited(7);
+            world.sbx([&["run"], flags, &["--", "sh", "-c", "./own; exit $?"]].concat()).run().exited(7);
+        }
+    });
+}

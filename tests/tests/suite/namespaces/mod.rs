@@ -32,6 +32,7 @@ mod set_aside;
 mod stand_in;
 mod states;
 mod submodules;
+mod ways;
 
 use sbx_tests::{Cmd, User, World, kernel, skip};
 use std::path::Path;

@@ -59,8 +59,64 @@ fn links_to_profiles_lead_where_they_did() {
                 "mkdir own; echo profile > own/own.json; rm -f link; mv -T link was; ln -sfn own link",
                 "dot/real/own.json",
             ),
+            // Over a link of the workspace on the way there, and over a directory that the way leaves again.
+            (
+                &[(".config/sbx", "../dot/link"), ("dot/link", "real")],
+                "mkdir -p own/profiles; echo profile > own/profiles/default.json; mv -T link was; ln -sfn own link",
+                "dot/real/profiles/default.json",
+            ),
+            (
+                &[(".config/sbx", "../dot/real/../own"), ("dot/other", "real")],
+                "mkdir -p o/real o/own/profiles; echo profile > o/own/profiles/default.json; mv real was; \
+                 ln -s o/real real",
+                "dot/own/profiles/default.json",
+            ),
         ] {
             settings(user, links, script, planted);
+        }
+    });
+}
+
+/// Also where a link leads to it that is no part of its name: it is what the next run reads.
+#[test]
+fn links_to_the_runs_own_profile_lead_where_they_did() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let made = "mkdir conf; ln -s conf link; echo '{\"extends\": \"workspace\"}' > conf/own.json";
+        world.bare(["sh", "-c", made]).run().success();
+        let child = format!(r#"{{"extends": "{}/own.json"}}"#, world.path("link").display());
+        let child = world.write(world.outside.join("child.json"), child);
+        let kept = world.outside.join("kept");
+        let attack = format!("mkdir o; echo '{}' > o/own.json; mv link was; ln -s o link", opening(&world));
+        let read =
+            |profile: &Path| world.sbx(["run", "-q", "-p"]).arg(profile).args(["--", "cat"]).arg(&kept).run();
+        for profile in [&world.path("link/own.json"), &child] {
+            shell(&world, &["-q", "-p", profile.to_str().unwrap()], &attack).run();
+            assert!(!read(profile).failed().out().contains("outside"), "{}", profile.display());
+            world.bare(["rm", "-rf", "o", "was"]).run().success();
+        }
+        // The twin, without a run.
+        world.bare(["sh", "-c", &attack]).run().success();
+        read(&child).success().prints("outside\n");
+    });
+}
+
+#[test]
+fn no_flag_opens_where_sbx_keeps_what_lasts() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        shell(&world, &["-q"], "true").run().success();
+        let state = world.home.join(".local/state/sbx");
+        let records = || names(&state.join("workspaces"));
+        let before = records();
+        assert!(!before.is_empty());
+        for below in ["", "workspaces"] {
+            let opened = state.join(below);
+            let opened = opened.to_str().unwrap();
+            let script = format!("rm -rf {0}/workspaces {0}/*; echo x > {0}/made", state.display());
+            shell(&world, &["-q", "--rw", opened], &script).run();
+            assert!(before.iter().all(|record| records().contains(record)), "{below}");
+            assert!(!Path::new(opened).join("made").exists(), "{below}");
         }
     });
 }

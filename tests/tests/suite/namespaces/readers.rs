@@ -311,6 +311,6 @@ fn a_command_cannot_write_the_profile_of_its_own_run() {
         symlink(world.path("dot/profiles"), &profiles).unwrap();
         let out =
             shell(world, &["--namespaces", "none"], "echo x > dot/profiles/default.json").run().success();
-        out.says("dot/profiles', where profiles are");
+        out.says(".config/sbx/profiles', where profiles are");
     });
 }

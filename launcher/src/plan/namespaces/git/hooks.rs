@@ -1,13 +1,11 @@
 //! Directories of hooks: what git executes when something happens in a repository (githooks(5)).
 
 use super::{HOOKS, NO_DIRECTORY, Repository};
-use crate::plan::files::tidy;
 use crate::plan::namespaces::git::shape::{MOST, MOST_OF_ALL};
 use crate::plan::namespaces::git_config::{self, Leads, Setting};
 use crate::plan::namespaces::protect::Protected;
 use crate::sys::path::{self, canonical};
 use crate::sys::within::is_below;
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// How many bytes of paths the links of one directory of hooks lead to. The others are not followed.
@@ -25,10 +23,8 @@ impl Repository {
             if size > MOST_LINKED {
                 break;
             }
-            let named = link.read_link().map(|target| tidy(&real.join(target)));
-            let targets: BTreeSet<PathBuf> = named.into_iter().chain(link.canonicalize()).collect();
-            size += targets.iter().map(|target| target.as_os_str().len()).sum::<usize>();
-            self.protected.extend(targets.into_iter().map(Protected::existing));
+            size += link.read_link().map_or(0, |target| target.as_os_str().len());
+            self.protected.push(Protected::existing(link));
         }
         self.protected.push(Protected::new(at));
     }
@@ -36,7 +32,7 @@ impl Repository {
     /// A directory of programs in each of these working trees.
     pub(super) fn hooks_of(&mut self, tops: &[PathBuf], hooks: &Path) {
         for top in tops {
-            let path = tidy(&top.join(hooks));
+            let path = top.join(hooks);
             match husky(&path) {
                 Some(above) => self.protected.push(Protected::new(above.to_path_buf())),
                 None => self.hooks(path),
@@ -54,9 +50,10 @@ impl Repository {
         };
         let named: Vec<PathBuf> = leads.filter_map(of_top).chain(self.hooks_of_user(home)).collect();
         for named in named {
-            let path = tidy(&at.join(named));
+            let path = at.join(named);
             let path = husky(&path).unwrap_or(&path).to_path_buf();
-            if !is_below(&path, at) || path == at.join(HOOKS) {
+            let real = path::way(&path).real;
+            if !is_below(&real, at) || real == at.join(HOOKS) {
                 continue;
             }
             if path::is_there(&path) {
@@ -64,7 +61,7 @@ impl Repository {
             } else {
                 self.protected.push(Protected { missing: NO_DIRECTORY, ..Protected::new(path.clone()) });
             }
-            self.hooks_inside.push(path);
+            self.hooks_inside.push(real);
         }
     }
 

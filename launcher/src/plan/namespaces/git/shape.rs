@@ -1,7 +1,6 @@
 //! What makes a directory a repository, or a part of one. The files that say so may have been written by an earlier
 //! command, and what an earlier command has left of a repository is still one.
 
-use crate::plan::files::tidy;
 use crate::plan::namespaces::git::{CONFIG, CONFIG_LOCK, NEW_CONFIG};
 use crate::plan::namespaces::git_config::{Setting, read, settings};
 use crate::plan::namespaces::placeholder::{self, Shape};
@@ -24,15 +23,13 @@ pub fn is_no_hook(name: &OsStr) -> bool {
     own.contains(&Some(name)) || Path::new(name).extension().is_some_and(|end| end == "sample")
 }
 
-/// Where a file like `.git` of a linked worktree leads, or a link in its place.
+/// Where a file like `.git` of a linked worktree leads, or a link in its place, by the path that says so.
 pub fn led_to(entry: &Path) -> Option<PathBuf> {
-    match read(entry) {
-        Some(text) => Some(tidy(&entry.parent()?.join(named_by(&text)?))),
-        None => {
-            let real = entry.canonicalize().ok().filter(|real| real.is_dir());
-            real.or_else(|| Some(tidy(&entry.parent()?.join(entry.read_link().ok()?))))
-        }
-    }
+    let path = match read(entry) {
+        Some(text) => named_by(&text)?.to_path_buf(),
+        None => entry.read_link().ok()?,
+    };
+    Some(entry.parent()?.join(path))
 }
 
 /// The path in the text of such a file. A longer one than the kernel takes (path_resolution(7)) leads nowhere.
@@ -50,17 +47,22 @@ pub fn line(text: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(path))
 }
 
-/// The repository that a git directory shares with others; its own if it shares none.
+/// The repository that a git directory shares with others, by the path that says so.
+pub fn common_named(own: &Path) -> Option<PathBuf> {
+    read(&own.join("commondir")).map(|text| own.join(line(&text)))
+}
+
+/// The same by its real path; its own if it shares none.
 pub fn common_of(own: &Path) -> Option<PathBuf> {
-    match read(&own.join("commondir")) {
-        Some(text) => own.join(line(&text)).canonicalize().ok(),
+    match common_named(own) {
+        Some(named) => named.canonicalize().ok(),
         None => own.join("HEAD").is_file().then(|| own.to_path_buf()),
     }
 }
 
 /// The `.git` by which git gets to a linked worktree's directory from where its files are.
 pub fn entry_of(own: &Path) -> Option<PathBuf> {
-    let entry = tidy(&own.join(line(&read(&own.join("gitdir"))?)));
+    let entry = own.join(line(&read(&own.join("gitdir"))?));
     Some(entry).filter(|path| path.file_name().is_some_and(|name| name == ".git"))
 }
 
@@ -73,7 +75,7 @@ pub fn knows(own: &Path, entry: &Path, workspace: &Path) -> bool {
     let settings = settings(&own.join(CONFIG)).unwrap_or_default();
     let Some(named) = worktree_in(&settings) else { return false };
     // git writes a relative path for a submodule. Over a link in it, a command could lead git elsewhere later.
-    let is_straight = named.is_absolute() || tidy(&own.join(named)) == workspace;
+    let is_straight = named.is_absolute() || path::joined(own, named).as_deref() == Some(workspace);
     is_straight && files_of(own, &settings).is_some_and(|files| files == workspace)
 }
 

@@ -29,7 +29,7 @@ fn hooks_configuration_and_what_it_names_are_found() {
         ".git/config",
         ".git/commondir",
         ".husky",
-        "more.config",
+        ".git/../more.config",
         ".git/modules/lib/sub/hooks",
         ".git/modules/lib/sub/config",
         ".git/worktrees/other/commondir",

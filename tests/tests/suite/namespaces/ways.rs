@@ -1,0 +1,188 @@
+//! What decides where a path leads: links, and directories that `..` leaves again. What is at its end by the words of
+//! the path is something else.
+
+use super::{in_namespaces, shell, with_namespaces};
+use sbx_tests::{World, need};
+
+/// What the user has made in the workspace, what the command does, and what the user does then, which prints EVIL where
+/// the command has led it.
+struct Case {
+    made: &'static str,
+    attack: &'static str,
+    acts: &'static str,
+}
+
+const HOOK: &str = "hook() { printf '#!/bin/sh\\necho EVIL\\n' > \"$1\"; chmod +x \"$1\"; }\n";
+const ALIAS: &str = "alias() { printf '[alias]\\nst = !echo EVIL\\n' >> \"$1\"; }\n";
+const COMMIT: &str = "git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x 2>&1";
+
+const CASES: [Case; 12] = [
+    // By words alone, these are at `hk` and `inc` beside the link.
+    Case {
+        made: "git init -q .; mkdir -p sub/real sub/hk; ln -s sub/real lr; git config core.hooksPath lr/../hk",
+        attack: "hook sub/hk/pre-commit",
+        acts: COMMIT,
+    },
+    Case {
+        made: "git init -q .; mkdir -p sub/real; ln -s sub/real lr; touch sub/inc; git config include.path ../lr/../inc",
+        attack: "alias sub/inc",
+        acts: "git st",
+    },
+    Case {
+        made: "git init -q .; mkdir -p sub/real; ln -s sub/real lr; touch sub/more; git config include.path ../lr/inc
+               printf '[include]\\npath = ../more\\n' > sub/real/inc",
+        attack: "alias sub/more",
+        acts: "git st",
+    },
+    Case {
+        made: "mkdir -p sub/x; git init -q --separate-git-dir=sub/real .; ln -s sub/x lr; echo 'gitdir: lr/../real' > .git",
+        attack: "alias sub/real/config",
+        acts: "git st",
+    },
+    // Another directory in the place of the one that is left, or a link.
+    Case {
+        made: "mkdir conf d; echo good > conf/envrc; ln -s d/../conf/envrc .envrc",
+        attack: "mkdir -p o/dd o/conf; echo EVIL > o/conf/envrc; mv d d.o; ln -s o/dd d",
+        acts: "cat .envrc",
+    },
+    Case {
+        made: "git init -q .; mkdir tools hk; git config core.hooksPath tools/../hk",
+        attack: "mkdir -p o/dd o/hk; hook o/hk/pre-commit; mv tools t.o; ln -s o/dd tools",
+        acts: COMMIT,
+    },
+    Case {
+        made: "git init -q .; mkdir tools hk; ln -s ../../tools/../hk/pre-commit .git/hooks/pre-commit",
+        attack: "mkdir -p o/dd o/hk; hook o/hk/pre-commit; mv tools t.o; ln -s o/dd tools",
+        acts: COMMIT,
+    },
+    Case {
+        made: "git init -q .; mkdir tools; touch inc; git config include.path ../tools/../inc",
+        attack: "mkdir -p o/dd; alias o/inc; mv tools t.o; ln -s o/dd tools",
+        acts: "git st",
+    },
+    // One that is not there.
+    Case {
+        made: "git init -q .; mkdir hk; git config core.hooksPath gone/../hk",
+        attack: "mkdir -p o/dd o/hk; hook o/hk/pre-commit; ln -s o/dd gone",
+        acts: COMMIT,
+    },
+    // The way to a repository.
+    Case {
+        made: "mkdir r; git init -q --separate-git-dir=r/real .; ln -s r lr; echo 'gitdir: lr/real' > .git",
+        attack: "mkdir o; cp -r r/real o; alias o/real/config; mv lr lr.o; ln -s o lr; git st",
+        acts: "test \"$(readlink lr)\" = r || echo EVIL",
+    },
+    Case {
+        made: "git init -q .; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x; git worktree add -q wt
+               mkdir d; echo '../d/../..' > .git/worktrees/wt/commondir; mkdir .git/worktrees/d",
+        attack: "mkdir -p o/x/y; cp -r .git/. o/; mv .git/worktrees/d .git/worktrees/d.o; ln -s ../../o/x/y .git/worktrees/d",
+        acts: "test -L .git/worktrees/d && echo EVIL",
+    },
+    // As many links as the kernel follows.
+    Case {
+        made: "echo good > l40; for i in $(seq 39 -1 1); do ln -s l$((i + 1)) l$i; done; ln -s l1 .envrc",
+        attack: "echo EVIL > l40",
+        acts: "cat .envrc",
+    },
+];
+
+#[test]
+fn what_git_and_others_act_on_is_where_the_kernel_leads_them() {
+    need!("git");
+    with_namespaces(|user| {
+        for Case { made, attack, acts } in &CASES {
+            let attack = format!("{HOOK}{ALIAS}{attack}");
+            let acted = |sandbox: bool| {
+                let world = World::new(user);
+                world.bare(["bash", "-c", made]).run().success();
+                match sandbox {
+                    true => drop(shell(&world, &["-q"], &attack).run()),
+                    false => drop(world.bare(["bash", "-c", &attack]).run()),
+                }
+                world.bare(["bash", "-c", acts]).run().out()
+            };
+            assert!(!acted(true).contains("EVIL"), "{attack}");
+            // The twin, without a run.
+            assert!(acted(false).contains("EVIL"), "{attack}");
+        }
+    });
+}
+
+/// Programs change what is on the way all the time.
+#[test]
+fn what_is_in_a_directory_on_the_way_may_change() {
+    need!("git");
+    in_namespaces(|world| {
+        let made = "git init -q .; mkdir tools hk; git config core.hooksPath tools/../hk; touch tools/a";
+        world.bare(["bash", "-c", made]).run().success();
+        let script =
+            "set -e; echo x > tools/b; rm tools/a; mkdir tools/c; mv tools/c tools/d; chmod 700 tools";
+        shell(world, &[], script).run().success();
+        assert!(world.exists("tools/d") && !world.exists("tools/a"));
+    });
+}
+
+/// `core.worktree` of a submodule and `gitdir` of a linked worktree that go up behind a link.
+#[test]
+fn git_is_led_over_no_link_and_up_again() {
+    need!("git");
+    in_namespaces(|world| {
+        let victim = world.outside.join("victim");
+        world.make_dir(&victim);
+        world.make_dir(&world.outside.join("any"));
+        let set_up = "git config --global user.name a; git config --global user.email a@b
+            git init -q .; git commit -q --allow-empty -m base";
+        world.bare(["bash", "-c", set_up]).run().success();
+        let attack = |leads: &str| {
+            format!(
+                "set -e; V=victim; git init -q $V; cd $V; git commit -q --allow-empty -m one
+                 echo EVIL > planted; git add planted; git commit -q -m two; NEW=$(git rev-parse HEAD)
+                 git checkout -q HEAD~1; cd ..; mkdir -p .git/modules; mv $V/.git .git/modules/$V; rm -rf $V; mkdir $V
+                 echo \"gitdir: ../.git/modules/$V\" > $V/.git
+                 printf '[submodule \"%s\"]\\npath = %s\\nurl = ./%s\\n' $V $V $V > .gitmodules
+                 git update-index --add --cacheinfo 160000,$NEW,$V; git add .gitmodules; git commit -q -m sub
+                 ln -s {} l; git config -f .git/modules/$V/config core.worktree {leads}",
+                world.outside.join("any").display(),
+            )
+        };
+        let acts = ["git", "-C", "victim", "checkout", "-q", "-f", "master"];
+        let settled = |script: &str| {
+            let out = shell(world, &[], script).run().success();
+            let _ = world.bare(acts).run();
+            out
+        };
+        let out = settled(&attack("../../../l/../victim"));
+        assert!(!victim.join("planted").exists(), "{out}");
+        out.says("git outside would act on its core.worktree");
+        world.bare(["bash", "-c", &format!("find . -mindepth 1 -delete; {set_up}")]).run().success();
+        // The twin, without a run.
+        world.bare(["bash", "-c", &attack("../../../l/../victim")]).run().success();
+        let _ = world.bare(acts).run();
+        assert!(victim.join("planted").exists());
+    });
+}
+
+#[test]
+fn no_linked_worktree_is_said_to_be_over_a_link_and_up_again() {
+    need!("git");
+    in_namespaces(|world| {
+        let (any, victim) = (world.outside.join("any"), world.outside.join("victim"));
+        [&any, &victim].into_iter().for_each(|directory| world.make_dir(directory));
+        let set_up = "git init -q .; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m base";
+        world.bare(["bash", "-c", set_up]).run().success();
+        let attack = format!(
+            "git worktree add -q wt; rm -rf wt; ln -s {} l; echo $PWD/l/../victim/.git > .git/worktrees/wt/gitdir",
+            any.display()
+        );
+        for sandbox in [true, false] {
+            match sandbox {
+                true => shell(world, &[], &attack).run().success().says("worktrees/wt/gitdir"),
+                false => {
+                    world.bare(["bash", "-c", &format!("rm -rf .git/worktrees l; {attack}")]).run().success()
+                }
+            };
+            let _ = world.bare(["git", "worktree", "repair"]).run();
+            assert_eq!(victim.join(".git").exists(), !sandbox);
+        }
+    });
+}
