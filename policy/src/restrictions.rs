@@ -272,9 +272,9 @@ pub const RESTRICTIONS: &[Restriction] = &[
         any: &[&[
             ne(1, 0x5412), // TIOCSTI
             ne(1, 0x541c), // TIOCLINUX
-            ne(1, 0x540a), // TCXONC: can stop all output, also when the command has long ended
             ne(1, 0x541d), // TIOCCONS
             ne(1, 0x5423), // TIOCSETD
+            ne(1, 0x540a), // TCXONC: can stop all output, also when the command has long ended
             ne(1, 0x540c), // TIOCEXCL: nobody could open it any more, also when the command has long ended
             ne(1, 0x5602), // VT_SETMODE: takes over the switching of consoles
             ne(1, 0x5606), // VT_ACTIVATE
