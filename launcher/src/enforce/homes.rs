@@ -6,7 +6,7 @@
 
 use crate::enforce::removal;
 use crate::plan::CacheOf;
-use crate::plan::home::{HOME, STORES};
+use crate::plan::home::{HOME, STORES, name_of};
 use crate::sys::beneath::{Directory, Entry, LISTING};
 use crate::sys::path::{self, says_missing};
 use crate::sys::{SyscallError, file, memory};
@@ -44,6 +44,11 @@ impl About {
         let workspace = owner.workspace.as_deref().unwrap_or(Path::new("")).to_string_lossy().into_owned();
         About { workspace, profile: owner.profile.to_string_lossy().into_owned() }
     }
+
+    /// Whether the workspace is written down as it is: it may be no text.
+    fn is_whole(&self) -> bool {
+        !self.workspace.is_empty() && !self.workspace.contains('\u{fffd}')
+    }
 }
 
 /// A private home.
@@ -59,19 +64,20 @@ pub struct Home {
 }
 
 impl Home {
-    /// Whether it is for runs in this workspace.
+    /// Whether it is for runs in this workspace. Of one whose path is no text, the home's own name tells.
     pub fn is_of(&self, workspace: &Path) -> bool {
-        self.about.as_ref().is_some_and(|about| Path::new(&about.workspace) == workspace)
+        let Some(about) = &self.about else { return false };
+        if about.is_whole() {
+            return Path::new(&about.workspace) == workspace;
+        }
+        let (workspace, profile) = (Some(workspace.to_path_buf()), OsString::from(&about.profile));
+        name_of(&CacheOf { workspace, profile }).is_some_and(|name| self.name == *name)
     }
 
     /// Whether its workspace is certainly not there.
     pub fn is_left(&self) -> bool {
-        let is_missing = |about: &About| {
-            // A name that is no text was not written down as it is.
-            let is_whole = !about.workspace.is_empty() && !about.workspace.contains('\u{fffd}');
-            is_whole && !path::is_there(Path::new(&about.workspace))
-        };
-        self.about.as_ref().is_some_and(is_missing)
+        let is_missing = |about: &&About| about.is_whole() && !path::is_there(Path::new(&about.workspace));
+        self.about.as_ref().filter(is_missing).is_some()
     }
 }
 

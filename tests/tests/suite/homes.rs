@@ -1,7 +1,9 @@
 //! `sbx home` looks after what private homes leave on the disk. The homes here are made by hand.
 
+use std::ffi::OsStr;
 use std::fs::File;
-use std::path::PathBuf;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use sbx_tests::{User, World, in_worlds, promise};
 use serde_json::Value;
@@ -141,6 +143,29 @@ fn homes_of_workspaces_that_are_gone_are_removed() {
         let cleared = json(&world.sbx(["home", "clear", "--gone", "--json"]).run().success().out());
         assert_eq!((&cleared[0]["gone"], cleared.as_array().unwrap().len()), (&true.into(), 1));
         assert!(kept.exists() && unknown.exists() && !new.exists());
+    });
+}
+
+/// A path that is no text is written down like another one.
+#[test]
+fn a_workspace_by_any_name_has_its_own_home() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        let names: [&[u8]; 2] = [b"p\xff", "p\u{fffd}".as_bytes()];
+        let directories = names.map(|name| world.path(OsStr::from_bytes(name)));
+        for directory in &directories {
+            world.make_dir(directory);
+            world.sbx(["run", "-q", "--", "touch", "made"]).cwd(directory).run().success();
+        }
+        let homes = || place(world).read_dir().unwrap().count();
+        assert_eq!(homes(), 2);
+        let shown = |directory: &Path| world.sbx(["home", "show"]).cwd(directory).run();
+        world.sbx(["home", "clear", "."]).cwd(&directories[1]).run().success();
+        assert_eq!(homes(), 1);
+        shown(&directories[0]).success();
+        shown(&directories[1]).exited(1);
+        world.sbx(["home", "clear", "."]).cwd(&directories[0]).run().success();
+        assert_eq!(homes(), 0);
     });
 }
 
