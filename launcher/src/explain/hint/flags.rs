@@ -206,11 +206,11 @@ impl Explainer {
         None
     }
 
-    /// The call with any arguments. It is not proposed for what acts on the caller's terminal: what is typed there is
-    /// executed outside.
+    /// The call with any arguments. It is not proposed for what acts on the caller's terminal, where what is typed is
+    /// executed outside, nor for signals of descriptors: most programs do without, and it would give much more.
     fn whole_call(&mut self, refused: &Refused<'_>) -> Option<Hint> {
         let name = refused.name;
-        if refused.topic == Topic::Terminal {
+        if matches!(refused.topic, Topic::Terminal | Topic::DescriptorSignals) {
             return None;
         }
         let helps = self.attempts.help(Change::Calls(name.to_string()), refused.data);

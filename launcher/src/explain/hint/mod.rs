@@ -324,6 +324,7 @@ impl Explainer {
             Topic::Mounts => "mounts nothing",
             Topic::Processes => "starts no programs",
             Topic::Threads => "starts no threads",
+            Topic::DescriptorSignals => "has no descriptor send signals, which could reach others",
             Topic::Terminal => "does nothing to a terminal that acts outside the run",
             Topic::Kernel => "does not allow this part of the kernel",
             Topic::UnixConnection => "may not connect to this UNIX socket",

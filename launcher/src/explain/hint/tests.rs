@@ -327,6 +327,10 @@ fn what_cannot_be_allowed_has_no_way_out() {
         let reason = explainer.call_reason("ioctl", &data("ioctl", &[0, request]), &none());
         assert_eq!(reason, "profile 'workspace' does nothing to a terminal that acts outside the run");
     }
+    for (name, args) in [("fcntl", [3, 8, 1]), ("fcntl", [0, 4, 0x2000]), ("ioctl", [6, 0x5452, 0])] {
+        let reason = explainer.call_reason(name, &data(name, &args), &none());
+        assert_eq!(reason, "profile 'workspace' has no descriptor send signals, which could reach others");
+    }
     let queue = data("mq_open", &[0, 0o102, 0o600]);
     let reason = explainer.call_reason("mq_open", &queue, &none());
     assert!(!reason.contains("--allow-calls mq_open"), "{reason}");
@@ -396,14 +400,17 @@ fn a_socket_file_is_named_where_there_is_one() {
 
 #[test]
 fn a_profile_of_the_users_own_keeps_what_it_has() {
-    let mut own = profile::load(OsStr::new("workspace"), &Search::default()).unwrap();
-    own.source = Source::File("mine.json".into());
-    own.name = "mine".into();
-    let mut explainer = explainer("mine", Mode::None);
-    explainer.attempts = Attempts::new("mine", Some(own), (Mode::None, Unix::Refused), Version::FILES);
-    let reason = explainer.call_reason("prctl", &data("prctl", &[22]), &none());
-    assert_eq!(advised(&reason).unwrap(), ["--allow-calls", "prctl[safe]:prctl[seccomp]"]);
-    let reason = explainer.call_reason("socket", &data("socket", &[1, DGRAM, 0]), &none());
+    let reason = |like: &str, name: &str, args: &[u64]| {
+        let mut own = profile::load(OsStr::new(like), &Search::default()).unwrap();
+        own.source = Source::File("mine.json".into());
+        own.name = "mine".into();
+        let mut explainer = explainer("mine", Mode::None);
+        explainer.attempts = Attempts::new("mine", Some(own), (Mode::None, Unix::Refused), Version::FILES);
+        explainer.call_reason(name, &data(name, args), &none())
+    };
+    let reason_of_filter = reason("workspace", "prctl", &[22]);
+    assert_eq!(advised(&reason_of_filter).unwrap(), ["--allow-calls", "prctl[safe]:prctl[seccomp]"]);
+    let reason = reason("workspace", "socket", &[1, DGRAM, 0]);
     assert!(reason.contains("makes no UNIX sockets of this type"), "{reason}");
 }
 

@@ -43,6 +43,8 @@ pub enum Topic {
     SetId,
     /// What acts on a terminal beyond the run, such as typing into it.
     Terminal,
+    /// Signals that the kernel sends when something happens to a descriptor (fcntl(2)).
+    DescriptorSignals,
     /// Anything else.
     Other,
 }
@@ -60,6 +62,7 @@ pub fn of(call: Call, data: &Data, decoded: &Decoded) -> Topic {
         "clone3" if decoded.text.contains("CLONE_THREAD") => Topic::Threads,
         "execve" | "execveat" | "fork" | "vfork" | "clone" | "clone3" => Topic::Processes,
         "socket" | "socketpair" => family(i32::try_from(data.args[0] & 0xffff_ffff).unwrap_or(-1)),
+        "fcntl" | "ioctl" if has_signals_sent(call.name(), &data.args) => Topic::DescriptorSignals,
         "ioctl" if acts_on_terminal(call, data) => Topic::Terminal,
         name if notified::asks_for_id(name, &data.args) => Topic::SetId,
         _ if among("@network-io") => addressed(decoded.address.as_ref()),
@@ -71,6 +74,20 @@ pub fn of(call: Call, data: &Data, decoded: &Decoded) -> Topic {
             Topic::Kernel
         }
         _ => Topic::Other,
+    }
+}
+
+/// Whether a call has a descriptor send signals. The kernel takes the command as an unsigned int.
+fn has_signals_sent(name: &str, args: &[u64; 6]) -> bool {
+    const F_SETFL: u32 = 4;
+    /// F_SETOWN, F_SETSIG, F_SETOWN_EX, F_NOTIFY.
+    const OF_FCNTL: [u32; 4] = [8, 10, 15, 1026];
+    /// FIOASYNC, FIOSETOWN, SIOCSPGRP.
+    const OF_IOCTL: [u32; 3] = [0x5452, 0x8901, 0x8902];
+    let command = args[1] as u32;
+    match name {
+        "fcntl" => OF_FCNTL.contains(&command) || command == F_SETFL && args[2] & libc::O_ASYNC as u64 != 0,
+        _ => OF_IOCTL.contains(&command),
     }
 }
 

@@ -60,11 +60,32 @@ pub struct OtherName {
 }
 
 impl OtherName {
-    /// That of a file, if it has more names.
-    pub fn of(path: &Path, why: &str) -> Option<OtherName> {
-        let meta = path.metadata().ok().filter(|meta| meta.is_file() && meta.nlink() > 1)?;
-        let why = format!("another name of {}: {why}", shown(path));
-        Some(OtherName { number: FileNumber::of(&meta), why })
+    /// Those of a file, or of the files in a directory, that have more names.
+    pub fn of(path: &Path, why: &str) -> Vec<OtherName> {
+        let mut all = Vec::new();
+        // Of a directory with more in it, not all is asked.
+        let (levels, mut left) = (4, 1_000);
+        OtherName::collect(path, why, levels, &mut left, &mut all);
+        all
+    }
+
+    fn collect(path: &Path, why: &str, levels: usize, left: &mut usize, all: &mut Vec<OtherName>) {
+        let Ok(meta) = path.metadata() else { return };
+        if meta.is_file() && meta.nlink() > 1 {
+            let why = format!("another name of {}: {why}", shown(path));
+            all.push(OtherName { number: FileNumber::of(&meta), why });
+        }
+        if !meta.is_dir() || levels == 0 {
+            return;
+        }
+        for entry in path.read_dir().into_iter().flatten().flatten() {
+            let Some(rest) = left.checked_sub(1) else { return };
+            *left = rest;
+            // No link in it leads anywhere: what it leads to has its own place.
+            if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
+                OtherName::collect(&entry.path(), why, levels - 1, left, all);
+            }
+        }
     }
 }
 

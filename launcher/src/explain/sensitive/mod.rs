@@ -216,8 +216,8 @@ impl Sensitive {
         let by_name = later_names.iter().filter_map(|name| Some((home.as_ref()?.join(&**name), EXECUTED)));
         let by_list = later.iter().map(|(path, why)| (path.clone(), &**why));
         let other_names = [
-            secrets.iter().filter_map(|(path, why)| OtherName::of(path, why)).collect(),
-            by_list.chain(by_name).filter_map(|(path, why)| OtherName::of(&path, why)).collect(),
+            secrets.iter().flat_map(|(path, why)| OtherName::of(path, why)).collect(),
+            by_list.chain(by_name).flat_map(|(path, why)| OtherName::of(&path, why)).collect(),
         ];
         let homes = PathBuf::from("/home");
         Ok(Sensitive {

@@ -108,5 +108,14 @@ fn another_name_of_a_known_file_is_found() {
             assert_eq!(world.read(of).unwrap().matches("more").count(), 2);
             std::fs::remove_file(&name).unwrap();
         }
+        let key = world.write(world.home.join(".ssh/own/key"), "as it was\n");
+        for (of, found) in [(&key, true), (&other, false)] {
+            std::fs::hard_link(of, &name).unwrap();
+            let added = json!({ "paths": { "read": [&name] } });
+            let reviewed = review(world, &extended("read-only", &added));
+            let told = format!("another name of {}", key.display());
+            assert_eq!(has(&reviewed, "secrets", &told), found, "{reviewed:#}");
+            std::fs::remove_file(&name).unwrap();
+        }
     });
 }

@@ -16,7 +16,7 @@ const HOOK: &str = "hook() { printf '#!/bin/sh\\necho EVIL\\n' > \"$1\"; chmod +
 const ALIAS: &str = "alias() { printf '[alias]\\nst = !echo EVIL\\n' >> \"$1\"; }\n";
 const COMMIT: &str = "git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x 2>&1";
 
-const CASES: [Case; 12] = [
+const CASES: [Case; 13] = [
     // By words alone, these are at `hk` and `inc` beside the link.
     Case {
         made: "git init -q .; mkdir -p sub/real sub/hk; ln -s sub/real lr; git config core.hooksPath lr/../hk",
@@ -66,6 +66,11 @@ const CASES: [Case; 12] = [
         attack: "mkdir -p o/dd o/hk; hook o/hk/pre-commit; ln -s o/dd gone",
         acts: COMMIT,
     },
+    Case {
+        made: "mkdir conf; echo good > conf/envrc; ln -s gone/../conf/envrc .envrc",
+        attack: "mkdir -p o/dd o/conf; echo EVIL > o/conf/envrc; ln -s o/dd gone",
+        acts: "cat .envrc",
+    },
     // The way to a repository.
     Case {
         made: "mkdir r; git init -q --separate-git-dir=r/real .; ln -s r lr; echo 'gitdir: lr/real' > .git",
@@ -74,9 +79,9 @@ const CASES: [Case; 12] = [
     },
     Case {
         made: "git init -q .; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x; git worktree add -q wt
-               mkdir d; echo '../d/../..' > .git/worktrees/wt/commondir; mkdir .git/worktrees/d",
-        attack: "mkdir -p o/x/y; cp -r .git/. o/; mv .git/worktrees/d .git/worktrees/d.o; ln -s ../../o/x/y .git/worktrees/d",
-        acts: "test -L .git/worktrees/d && echo EVIL",
+               mkdir d; echo ../../../d/../.git > .git/worktrees/wt/commondir",
+        attack: "mkdir -p o/x; cp -r .git o; mv d d.o; ln -s o/x d",
+        acts: "test -L d && echo EVIL",
     },
     // As many links as the kernel follows.
     Case {
