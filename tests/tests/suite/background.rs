@@ -76,6 +76,8 @@ fn a_run_in_the_background_is_a_job() {
         running.wait_for("writes\r\n");
         wait_for(world, "beat");
         terminal.types("fg\n");
+        // The shell names the job when it is there.
+        running.wait_for_times("sbx run -- bash", 2);
         std::thread::sleep(Duration::from_millis(300));
         terminal.types("\u{1a}");
         running.wait_for("Stopped");
@@ -84,13 +86,17 @@ fn a_run_in_the_background_is_a_job() {
         std::thread::sleep(Duration::from_millis(300));
         assert_eq!(world.read("beat"), then);
         terminal.types("fg\n");
-        std::thread::sleep(Duration::from_millis(500));
-        assert_ne!(world.read("beat"), then);
+        let goes_on = |_| {
+            std::thread::sleep(Duration::from_millis(10));
+            world.read("beat") != then
+        };
+        assert!((0..2000).any(goes_on), "it does not go on: {}", running.so_far());
         terminal.types("\u{3}");
-        std::thread::sleep(Duration::from_millis(200));
-        terminal.types("echo status $?\nexit\n");
+        terminal.types("echo status-$?-$((40+1))\n");
+        running.wait_for("-41");
+        terminal.types("exit\n");
         let out = running.wait();
-        assert!(out.out().contains("status 130"), "{out}");
+        assert!(out.out().contains("status-130-41"), "{out}");
     });
 }
 

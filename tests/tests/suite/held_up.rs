@@ -77,10 +77,15 @@ fn a_reader_that_does_not_take_the_last_sentence_delays_nothing() {
 #[test]
 fn a_terminal_that_takes_no_output_delays_nothing() {
     let world = World::new(&User::ordinary());
-    let stops = "import os, socket, termios, time\ntermios.tcflow(1, termios.TCOOFF)\n\
+    let waits = "import os, socket, time\nprint('up', flush=True)\n\
+                 while not os.path.exists('stopped'): time.sleep(0.01)\n\
                  try: socket.socket(40)\nexcept OSError: pass\ntime.sleep(1000)";
-    let (running, _terminal) =
-        world.sbx(["run", "-t", "1s", "--", "python3", "-c", stops]).start_on_terminal();
+    let (running, terminal) =
+        world.sbx(["run", "-t", "3s", "--", "python3", "-c", waits]).start_on_terminal();
+    running.wait_for("up");
+    // As the stop key does (stty stop).
+    terminal.types("\u{13}");
+    world.write("stopped", "");
     running.wait().exited(124);
 }
 

@@ -146,6 +146,22 @@ fn homes_of_workspaces_that_are_gone_are_removed() {
     });
 }
 
+/// What a flag opens has a place in the run's own home, which the run makes itself.
+#[test]
+fn only_what_the_command_writes_is_said_to_be_written() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        let file = world.write_at_home(".vimrc", "x\n");
+        for flag in ["--ro", "--rw"] {
+            let out = world.sbx(["run", flag, file.to_str().unwrap(), "--", "true"]).run().success();
+            assert!(out.sbx_lines().is_empty(), "{flag}: {out}");
+        }
+        let out = world.sbx(["run", "--", "sh", "-c", "echo y > ~/.vimrc"]).run().success();
+        out.says("written to the run's own home, and not to yours: '.vimrc'");
+        assert_eq!(world.read(&file).as_deref(), Some("x\n"));
+    });
+}
+
 /// A path that is no text is written down like another one.
 #[test]
 fn a_workspace_by_any_name_has_its_own_home() {
