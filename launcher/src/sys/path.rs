@@ -6,6 +6,7 @@
 use crate::sys::resolve::openat2;
 use crate::sys::within::is_within;
 use rustix::fs::{CWD, OFlags, ResolveFlags};
+use std::collections::HashMap;
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -142,12 +143,23 @@ pub fn way_from(directory: &Path, path: &Path) -> Way {
 fn walk(directory: &Path, path: &Path) -> Way {
     let mut way = Way { real: directory.to_path_buf(), ..Way::default() };
     let mut walk = Walk::along(path);
+    // A path may pass one name thousands of times: `link/../link/..`.
+    let mut known: HashMap<PathBuf, Option<PathBuf>> = HashMap::new();
     while let Some(next) = walk.next(&mut way.real) {
+        if known.contains_key(&next) {
+            match known.get(&next).and_then(Option::as_deref) {
+                Some(target) if walk.follow(target) => {}
+                target => (way.gave_up, way.real) = (way.gave_up || target.is_some(), next),
+            }
+            continue;
+        }
         way.directories.push(way.real.clone());
-        match next.read_link() {
-            Ok(target) if walk.follow(&target) => way.links.push(next),
-            Ok(_) => (way.real, way.gave_up) = (next, true),
-            Err(_) => way.real = next,
+        let target = next.read_link().ok();
+        way.links.extend(target.is_some().then(|| next.clone()));
+        known.insert(next.clone(), target.clone());
+        match target {
+            Some(target) if walk.follow(&target) => {}
+            target => (way.gave_up, way.real) = (way.gave_up || target.is_some(), next),
         }
     }
     way.left = walk.left;
@@ -177,7 +189,9 @@ impl Walk {
             match name.as_bytes() {
                 b"." => {}
                 b".." => {
-                    self.left.push(at.clone());
+                    if !self.left.contains(at) {
+                        self.left.push(at.clone());
+                    }
                     at.pop();
                 }
                 // What was walked counts no more.

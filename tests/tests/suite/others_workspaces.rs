@@ -98,6 +98,33 @@ fn a_link_in_another_workspace_leads_nothing_else_out_of_it() {
     });
 }
 
+/// `sbx home show` says where that is, for the user to look at.
+#[test]
+fn a_link_in_the_home_of_a_run_leads_no_flag_out_of_it() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        let secret = world.write(world.outside.join("far/secret"), SECRET);
+        let far = text(secret.parent().unwrap());
+        let script = format!("ln -s {far} ~/result");
+        world.sbx(["run", "-q", "--", "sh", "-c", &script]).run().success();
+        let homes = world.home.join(".local/state/sbx/homes");
+        let homes = homes.read_dir().unwrap().flatten().map(|home| home.path().join("home"));
+        let link = homes.map(|home| home.join("result")).filter(|link| link.is_symlink()).last().unwrap();
+        let read = |link: &Path| {
+            let found = link.join("secret");
+            world.sbx(["run", "--ro", text(link), "--", "cat", text(&found)]).run()
+        };
+        read(&link).refused(125, &["where commands of other runs write"]);
+        let report = link.join("report");
+        world.sbx(["run", "--report", text(&report), "--", "true"]).run().refused(125, &["leads out of"]);
+        assert!(!Path::new(far).join("report").exists());
+        // The twin: a link of the user's.
+        let own = world.outside.join("own");
+        symlink(far, &own).unwrap();
+        assert!(read(&own).success().out().contains(SECRET));
+    });
+}
+
 /// Whatever opens a directory to a run marks it.
 #[test]
 fn links_are_left_by_commands_of_any_profile() {

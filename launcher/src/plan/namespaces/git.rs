@@ -19,8 +19,8 @@ use crate::sys::plain;
 use crate::sys::within::is_below;
 use crate::text::shown;
 use shape::{
-    MOST, around, belongs, common_named, common_of, entries, entry_of, files_of, has_others, is_bare,
-    is_repository, is_whole, is_within_git, knows, led_to,
+    MOST, OF_WORKTREE, around, belongs, common_named, common_of, entries, entry_of, files_named, files_of,
+    has_others, is_bare, is_repository, is_whole, is_within_git, knows, led_to, reads_of_worktree,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -84,6 +84,8 @@ pub struct Repository {
     weight: (usize, usize),
     /// Directories of hooks that the user's configuration names from the top of each working tree, once it was read.
     of_user: Option<Vec<PathBuf>>,
+    /// Those that a repository's configuration names from the top of a working tree.
+    of_tops: BTreeSet<PathBuf>,
     /// Where the same names lead from the directory of a repository.
     pub hooks_inside: Vec<PathBuf>,
 }
@@ -98,6 +100,9 @@ impl Repository {
                 found.whole(workspace, workspace, home);
             } else if let Some((common, top)) = workspace.ancestors().skip(1).find_map(around) {
                 found.whole(&common, top, home);
+            } else {
+                // What it names from everywhere is for the user's other repositories.
+                found.hooks_of_user(home);
             }
             return found;
         }
@@ -228,7 +233,11 @@ impl Repository {
         let worktrees = self.entries(&at.join("worktrees"));
         let of_worktrees =
             worktrees.iter().flatten().filter_map(|own| Some(entry_of(own)?.parent()?.to_path_buf()));
-        let own_tops: Vec<PathBuf> = [top.to_path_buf()].into_iter().chain(files_of(at, settings)).collect();
+        let settings = &*self.with_worktrees(at, settings);
+        let files = files_named(at, settings);
+        self.protected.extend(files.clone().map(Protected::way));
+        let own_tops = [top.to_path_buf()].into_iter().chain(files_of(at, settings)).chain(files);
+        let own_tops: Vec<PathBuf> = own_tops.collect();
         let tops: Vec<PathBuf> = own_tops.iter().cloned().chain(of_worktrees).collect();
         self.hooks(at.join(HOOKS));
         self.protected.push(Protected { replaced: true, ..Protected::existing(config.clone()) });
@@ -244,14 +253,18 @@ impl Repository {
         if !is_within_git(at) && !self.protected.iter().any(|known| known.path.starts_with(&first)) {
             self.protected.push(Protected::new(first));
         }
+        self.of_tops.clear();
         self.named(settings, &config, &tops, home);
-        self.hooks_inside(at, settings, home);
         self.config_of_worktree(at, settings, &own_tops, home);
+        let relative: Vec<PathBuf> =
+            std::mem::take(&mut self.of_tops).into_iter().chain(self.hooks_of_user(home)).collect();
+        self.hooks_inside(at, &relative);
         match worktrees {
             Some(worktrees) => worktrees.iter().for_each(|own| {
                 self.entries(own);
                 self.worktree(own, top, home, depth);
                 self.config_of_worktree(own, settings, &tops, home);
+                self.hooks_inside(own, &relative);
             }),
             None => self.protected.push(Protected::existing(at.join("worktrees"))),
         }
@@ -382,7 +395,10 @@ impl Repository {
             match leads {
                 Leads::Hooks(path) => self.hooks_of(&[PathBuf::new()], &path),
                 Leads::HooksOfTop(path) if tops.is_empty() => self.of_user.get_or_insert_default().push(path),
-                Leads::HooksOfTop(path) => self.hooks_of(tops, &path),
+                Leads::HooksOfTop(path) => {
+                    self.hooks_of(tops, &path);
+                    self.of_tops.insert(path);
+                }
                 Leads::More(path) => {
                     self.configuration(&path, tops, home, read);
                     self.protected.push(Protected::new(path));
@@ -391,12 +407,20 @@ impl Repository {
         }
     }
 
+    /// The settings of a repository, with those that it has for its own working tree alone (git-worktree(1)).
+    fn with_worktrees(&mut self, at: &Path, settings: &[Setting]) -> Vec<Setting> {
+        let more = match reads_of_worktree(settings) {
+            true => self.own_settings(&at.join(OF_WORKTREE)),
+            false => Vec::new(),
+        };
+        [settings, &more].concat()
+    }
+
     /// A configuration that git reads only if the repository's says so. `git sparse-checkout` has it say so
     /// one day, and what is there then counts.
     fn config_of_worktree(&mut self, at: &Path, settings: &[Setting], tops: &[PathBuf], home: Option<&Path>) {
-        let file = at.join("config.worktree");
-        let is_read = |setting: &Setting| setting.is("extensions", "worktreeconfig") && setting.holds();
-        if settings.iter().any(is_read) {
+        let file = at.join(OF_WORKTREE);
+        if reads_of_worktree(settings) {
             self.configuration(&file, tops, home, &mut Vec::new());
         }
         self.protected
@@ -415,6 +439,7 @@ impl Repository {
             }
             if is_repository(&entry) {
                 let settings = self.own_settings(&entry.join(CONFIG));
+                let settings = self.with_worktrees(&entry, &settings);
                 let files = files_of(&entry, &settings);
                 self.common(&entry, &settings, files.as_deref().unwrap_or(top), home, depth);
                 files.iter().for_each(|files| self.pointer(&files.join(".git")));

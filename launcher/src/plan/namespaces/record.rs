@@ -169,6 +169,8 @@ pub struct Workspaces<'h> {
     host: &'h Host,
     /// Where they are. Most starts meet no link, and need not know.
     records: OnceCell<Option<PathBuf>>,
+    /// What runs keep for themselves.
+    kept: OnceCell<Vec<PathBuf>>,
     /// What was found for directories.
     known: RefCell<HashMap<PathBuf, Option<PathBuf>>>,
 }
@@ -176,13 +178,30 @@ pub struct Workspaces<'h> {
 impl Workspaces<'_> {
     /// Those of this user's runs.
     pub fn of(host: &Host) -> Workspaces<'_> {
-        Workspaces { host, records: OnceCell::new(), known: RefCell::default() }
+        Workspaces { host, records: OnceCell::new(), kept: OnceCell::new(), known: RefCell::default() }
     }
 
     /// Whether one of these links is in a workspace, and leads out of it.
     pub fn lead_out(&self, links: &[PathBuf], to: &Path) -> bool {
         let mut holding = links.iter().filter_map(|link| self.holding(link));
-        holding.any(|workspace| !is_within(to, &workspace))
+        holding.any(|workspace| !is_within(to, &workspace)) || self.lead_out_of_kept(links, to)
+    }
+
+    /// Whether one of them is in what runs keep for themselves, and leads out of it: homes, caches.
+    fn lead_out_of_kept(&self, links: &[PathBuf], to: &Path) -> bool {
+        !links.is_empty()
+            && self
+                .kept()
+                .iter()
+                .any(|kept| links.iter().any(|link| is_within(link, kept)) && !is_within(to, kept))
+    }
+
+    /// Where runs keep what lasts, and caches, by real paths.
+    fn kept(&self) -> &[PathBuf] {
+        self.kept.get_or_init(|| {
+            let kept = directory(self.host).and_then(|records| Some(way(records.parent()?).real));
+            kept.into_iter().chain(state::caches(self.host).map(|caches| way(&caches).real)).collect()
+        })
     }
 
     /// Whether a link in one of them, or in a workspace of one's own, leads out of it.
@@ -207,9 +226,8 @@ impl Workspaces<'_> {
     /// Whether commands of runs may have written a file, or a link on the way to it: in a workspace, or in what runs
     /// keep for themselves. The directories of profiles are protected wherever they are.
     pub fn reach(&self, file: &Path) -> bool {
-        let kept = directory(self.host).and_then(|records| Some(records.parent()?.to_path_buf()));
-        let caches = state::caches(self.host).map(|caches| way(&caches).real);
-        let is_kept = |path: &Path| kept.iter().chain(&caches).any(|kept| is_within(path, kept));
+        let kept = self.kept();
+        let is_kept = |path: &Path| kept.iter().any(|kept| is_within(path, kept));
         let way = way(file);
         let is_reached = |path: &Path| is_kept(path) || self.holding(path).is_some();
         let search = self.host.search();

@@ -16,7 +16,10 @@ const HOOK: &str = "hook() { printf '#!/bin/sh\\necho EVIL\\n' > \"$1\"; chmod +
 const ALIAS: &str = "alias() { printf '[alias]\\nst = !echo EVIL\\n' >> \"$1\"; }\n";
 const COMMIT: &str = "git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x 2>&1";
 
-const CASES: [Case; 13] = [
+const PUSH: &str = "to=$PWD; test -d wt/to && to=$PWD/wt; git init -q ../from; cd ../from
+    git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x; git push -q $to HEAD:refs/heads/new 2>&1";
+
+const CASES: [Case; 24] = [
     // By words alone, these are at `hk` and `inc` beside the link.
     Case {
         made: "git init -q .; mkdir -p sub/real sub/hk; ln -s sub/real lr; git config core.hooksPath lr/../hk",
@@ -82,6 +85,68 @@ const CASES: [Case; 13] = [
                mkdir d; echo ../../../d/../.git > .git/worktrees/wt/commondir",
         attack: "mkdir -p o/x; cp -r .git o; mv d d.o; ln -s o/x d",
         acts: "test -L d && echo EVIL",
+    },
+    // The working tree that a repository names.
+    Case {
+        made: "git init -q .; mkdir -p src-a/.hk; ln -s src-a src; git config core.worktree ../src
+               git config core.hooksPath .hk",
+        attack: "rm src; mkdir -p src-b/.hk; ln -s src-b src; hook src-b/.hk/pre-commit",
+        acts: COMMIT,
+    },
+    Case {
+        made: "git init -q .; git config core.hooksPath .hk; git config core.worktree ../build/src",
+        attack: "mkdir -p build/src/.hk; hook build/src/.hk/pre-commit",
+        acts: COMMIT,
+    },
+    Case {
+        made: "git init -q .; git config extensions.worktreeConfig true; mkdir -p src/.hk
+               git config --worktree core.worktree ../src; git config core.hooksPath .hk",
+        attack: "hook src/.hk/pre-commit",
+        acts: COMMIT,
+    },
+    // What is pushed to a repository has its hooks started there.
+    Case {
+        made: "git init -q .; git config core.hooksPath ../githooks",
+        attack: "mkdir githooks; hook githooks/post-receive",
+        acts: PUSH,
+    },
+    Case {
+        made: "git init -q .; mkdir tools; ln -s ../tools .git/shared; git config core.hooksPath shared",
+        attack: "hook tools/post-receive",
+        acts: PUSH,
+    },
+    Case {
+        made: "git init -q .; printf '[core]\\nhooksPath = .githooks\\n' > team; git config include.path ../team",
+        attack: "mkdir .git/.githooks; hook .git/.githooks/post-receive",
+        acts: PUSH,
+    },
+    Case {
+        made: "git init -q .; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x; git worktree add -q wt
+               git config core.hooksPath .githooks",
+        attack: "mkdir .git/worktrees/wt/.githooks; hook .git/worktrees/wt/.githooks/post-receive; mkdir to; mv to wt/to",
+        acts: PUSH,
+    },
+    Case {
+        made: "git init -q .; mkdir -p .husky tools; ln -s ../tools .husky/_; git config core.hooksPath .husky/_",
+        attack: "hook tools/pre-commit",
+        acts: COMMIT,
+    },
+    // Settings of the user's, where the workspace is no repository.
+    Case {
+        made: "mkdir hk; git config --global core.hooksPath $PWD/hk",
+        attack: "hook hk/pre-commit",
+        acts: "git init -q ../other; cd ../other; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x 2>&1",
+    },
+    Case {
+        made: "touch inc; git config --global include.path $PWD/inc",
+        attack: "alias inc",
+        acts: "cd ..; git st",
+    },
+    // One more link than the kernel follows.
+    Case {
+        made: "for i in $(seq 40); do ln -s l$((i + 1)) l$i; done; ln -s l1 .envrc",
+        attack: "rm -f l40; echo EVIL > l40",
+        acts: "cat .envrc",
     },
     // As many links as the kernel follows.
     Case {

@@ -125,7 +125,7 @@ fn what_git_executes_stays_protected() {
 fn a_caller_that_passes_on_something_else_is_not_served() {
     in_worlds(|world| {
         let pool = Pool::start(world, "1", &[]);
-        cold(pool.cmd(&["-v"], "ulimit -n").open_files(100), "no pool").success().prints("100\n");
+        cold(pool.cmd(&["-v"], "ulimit -n").open_files(200), "no pool").success().prints("200\n");
         cold(pool.cmd(&["-v"], "true").ignoring(libc::SIGHUP), "the caller is not what the pool is")
             .success();
         let masked =

@@ -1,9 +1,9 @@
 //! Directories of hooks: what git executes when something happens in a repository (githooks(5)).
 
 use super::{HOOKS, NO_DIRECTORY, Repository};
-use crate::plan::namespaces::git::shape::{MOST, MOST_OF_ALL};
-use crate::plan::namespaces::git_config::{self, Leads, Setting};
-use crate::plan::namespaces::protect::Protected;
+use crate::plan::namespaces::git::shape::MOST_OF_ALL;
+use crate::plan::namespaces::git_config;
+use crate::plan::namespaces::protect::{IfMissing, Protected};
 use crate::sys::path::{self, canonical};
 use crate::sys::within::is_below;
 use std::path::{Path, PathBuf};
@@ -26,34 +26,30 @@ impl Repository {
             size += link.read_link().map_or(0, |target| target.as_os_str().len());
             self.protected.push(Protected::existing(link));
         }
-        self.protected.push(Protected::new(at));
+        // What is missing above it may be anything: `node_modules`.
+        let is_above_there = at.parent().is_none_or(path::is_there);
+        let missing =
+            if is_above_there { Protected::new(PathBuf::new()).missing } else { IfMissing::SetAside };
+        self.protected.push(Protected { missing, ..Protected::new(at) });
     }
 
     /// A directory of programs in each of these working trees.
     pub(super) fn hooks_of(&mut self, tops: &[PathBuf], hooks: &Path) {
         for top in tops {
             let path = top.join(hooks);
-            match husky(&path) {
-                Some(above) => self.protected.push(Protected::new(above.to_path_buf())),
-                None => self.hooks(path),
-            }
+            self.protected.extend(husky(&path).map(|above| Protected::new(above.to_path_buf())));
+            self.hooks(path);
         }
     }
 
-    /// Where a relative `core.hooksPath` leads from a repository's own directory: there git starts the hooks of what is
-    /// pushed to it.
-    pub(super) fn hooks_inside(&mut self, at: &Path, settings: &[Setting], home: Option<&Path>) {
-        let leads = settings.iter().filter_map(|setting| setting.leads_to(at, home)).take(MOST);
-        let of_top = |leads| match leads {
-            Leads::HooksOfTop(path) => Some(path),
-            Leads::Hooks(_) | Leads::More(_) => None,
-        };
-        let named: Vec<PathBuf> = leads.filter_map(of_top).chain(self.hooks_of_user(home)).collect();
+    /// Where a relative `core.hooksPath` leads from a repository's own directory, or that of a linked worktree: there
+    /// git starts the hooks of what is pushed to it.
+    pub(super) fn hooks_inside(&mut self, at: &Path, named: &[PathBuf]) {
         for named in named {
             let path = at.join(named);
             let path = husky(&path).unwrap_or(&path).to_path_buf();
             let real = path::way(&path).real;
-            if !is_below(&real, at) || real == at.join(HOOKS) {
+            if real == at.join(HOOKS) {
                 continue;
             }
             if path::is_there(&path) {
@@ -61,7 +57,7 @@ impl Repository {
             } else {
                 self.protected.push(Protected { missing: NO_DIRECTORY, ..Protected::new(path.clone()) });
             }
-            self.hooks_inside.push(real);
+            self.hooks_inside.extend(is_below(&real, at).then_some(real));
         }
     }
 

@@ -16,6 +16,14 @@ pub const MOST: usize = 256;
 /// Maximum number of directory entries that are read, files included.
 pub const MOST_OF_ALL: usize = 16 * MOST;
 
+/// What a repository says of one working tree alone.
+pub const OF_WORKTREE: &str = "config.worktree";
+
+/// Whether git reads that.
+pub fn reads_of_worktree(settings: &[Setting]) -> bool {
+    settings.iter().any(|setting| setting.is("extensions", "worktreeconfig") && setting.holds())
+}
+
 /// Whether git executes no file of this name in a directory of hooks: the samples that it brings along, and what runs
 /// have there for a moment, and leave if they are killed.
 pub fn is_no_hook(name: &OsStr) -> bool {
@@ -82,6 +90,13 @@ pub fn knows(own: &Path, entry: &Path, workspace: &Path) -> bool {
 /// Where a repository's files are, in its own words: git goes by the last ones.
 pub fn files_of(own: &Path, settings: &[Setting]) -> Option<PathBuf> {
     own.join(worktree_in(settings)?).canonicalize().ok()
+}
+
+/// The same by the path that says so, where that leads over links or goes up behind a name, or nothing is there.
+pub fn files_named(own: &Path, settings: &[Setting]) -> Option<PathBuf> {
+    let named = worktree_in(settings)?;
+    let is_straight = files_of(own, settings).is_some_and(|files| path::joined(own, named) == Some(files));
+    (!is_straight).then(|| own.join(named))
 }
 
 fn worktree_in(settings: &[Setting]) -> Option<&Path> {
