@@ -30,11 +30,12 @@ pub fn working_directory(request: &Request, host: &Host) -> Result<PathBuf, Refu
         None => None,
     };
     let given = named.as_deref().map_or_else(|| host.directory(), Ok)?;
-    let cannot = |why: &str| Refusal::new(format!("cannot enter '{}': {why}", shown(given)));
+    let words = request.cwd.as_deref().or(request.workspace.as_deref()).unwrap_or(given);
+    let cannot = |why: &str| Refusal::new(format!("cannot enter '{}': {why}", shown(words)));
     let directory = match &named {
         None => given.to_path_buf(),
         Some(named) => real_place(named, host).map_err(|to| {
-            let place = "a directory where commands of other runs write";
+            let place = "a directory where commands of runs write";
             cannot(&format!(
                 "it leads out of {place}, to '{}'; name that path itself if it is meant",
                 shown(&to)
