@@ -16,6 +16,8 @@ const HOOK: &str = "hook() { printf '#!/bin/sh\\necho EVIL\\n' > \"$1\"; chmod +
 const ALIAS: &str = "alias() { printf '[alias]\\nst = !echo EVIL\\n' >> \"$1\"; }\n";
 const COMMIT: &str = "git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x 2>&1";
 
+/// The kernel counts links again where it begins a walk anew, and so may give up before the fortieth.
+const FOLLOW: &str = "for i in $(seq 50); do cat .envrc 2>/dev/null && break; done";
 const PUSH: &str = "to=$PWD; test -d wt/to && to=$PWD/wt; git init -q ../from; cd ../from
     git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x; git push -q $to HEAD:refs/heads/new 2>&1";
 
@@ -146,13 +148,13 @@ const CASES: [Case; 24] = [
     Case {
         made: "for i in $(seq 40); do ln -s l$((i + 1)) l$i; done; ln -s l1 .envrc",
         attack: "rm -f l40; echo EVIL > l40",
-        acts: "cat .envrc",
+        acts: FOLLOW,
     },
     // As many links as the kernel follows.
     Case {
         made: "echo good > l40; for i in $(seq 39 -1 1); do ln -s l$((i + 1)) l$i; done; ln -s l1 .envrc",
         attack: "echo EVIL > l40",
-        acts: "cat .envrc",
+        acts: FOLLOW,
     },
 ];
 
