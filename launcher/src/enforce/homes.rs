@@ -76,8 +76,8 @@ impl Home {
 
     /// Whether its workspace is certainly not there.
     pub fn is_left(&self) -> bool {
-        let is_missing = |about: &&About| about.is_whole() && !path::is_there(Path::new(&about.workspace));
-        self.about.as_ref().filter(is_missing).is_some()
+        let is_missing = |about: &About| about.is_whole() && !path::is_there(Path::new(&about.workspace));
+        self.about.as_ref().is_some_and(is_missing)
     }
 }
 

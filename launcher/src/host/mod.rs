@@ -219,8 +219,10 @@ pub fn number_of(path: &Path) -> Option<FileNumber> {
 
 fn terminals(streams: [RawFd; 3]) -> Vec<PathBuf> {
     // By its name, a terminal could be opened to read what is typed for others.
-    let readable = |number: &RawFd| descriptor::is_terminal(*number) && !terminal::is_in_background();
-    let terminals = streams.into_iter().filter(readable);
+    if terminal::is_in_background() {
+        return Vec::new();
+    }
+    let terminals = streams.into_iter().filter(|number| descriptor::is_terminal(*number));
     terminals.filter_map(descriptor::path_of).collect()
 }
 

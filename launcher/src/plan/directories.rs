@@ -5,8 +5,9 @@ use crate::host::Host;
 use crate::plan::namespaces::{self, Workspaces};
 use crate::profile::Variables;
 use crate::request::Request;
+use crate::sys::path::{self, Way};
+use crate::sys::plain;
 use crate::sys::within::is_within;
-use crate::sys::{path, plain};
 use crate::text::shown;
 use std::path::{Path, PathBuf};
 
@@ -25,28 +26,13 @@ pub fn inside_variables<'a>(variables: &Variables<'a>, scratch: Option<&Path>) -
 /// there. What getcwd(3) says is a real path, and is not looked up again: another run may have renamed the directory,
 /// and put a link in its place.
 pub fn working_directory(request: &Request, host: &Host) -> Result<PathBuf, Refusal> {
-    let named = match request.cwd.as_deref().or(request.workspace.as_deref()) {
-        Some(path) => Some(absolute(path, host)?),
-        None => None,
+    let named = request.cwd.as_deref().or(request.workspace.as_deref());
+    let given = named.map_or_else(|| host.directory(), Ok)?;
+    let directory = match named {
+        Some(named) => real_directory(&absolute(named, host)?, host),
+        None => existing(given.to_path_buf()),
     };
-    let given = named.as_deref().map_or_else(|| host.directory(), Ok)?;
-    let words = request.cwd.as_deref().or(request.workspace.as_deref()).unwrap_or(given);
-    let cannot = |why: &str| Refusal::new(format!("cannot enter '{}': {why}", shown(words)));
-    let directory = match &named {
-        None => given.to_path_buf(),
-        Some(named) => real_place(named, host).map_err(|to| {
-            let place = "a directory where commands of runs write";
-            cannot(&format!(
-                "it leads out of {place}, to '{}'; name that path itself if it is meant",
-                shown(&to)
-            ))
-        })?,
-    };
-    match directory.metadata() {
-        Ok(meta) if meta.is_dir() => Ok(directory),
-        Ok(_) => Err(cannot("it is not a directory")),
-        Err(error) => Err(cannot(&plain(&error))),
-    }
+    directory.map_err(|why| Refusal::new(format!("cannot enter '{}': {why}", shown(given))))
 }
 
 /// A path from where `sbx` was started.
@@ -54,11 +40,25 @@ pub fn absolute(path: &Path, host: &Host) -> Result<PathBuf, Refusal> {
     Ok(if path.is_absolute() { path.to_path_buf() } else { host.directory()?.join(path) })
 }
 
-/// The real place of a directory that the user names; an error with where it leads if a link in another run's workspace
-/// leads it out of that.
-pub fn real_place(named: &Path, host: &Host) -> Result<PathBuf, PathBuf> {
-    let way = path::way(named);
-    if Workspaces::of(host).lead_out(&way.links, &way.real) { Err(way.real) } else { Ok(way.real) }
+/// The real place of a directory that the user names; an error in words where it is none, or where a link that a
+/// command of another run may have left leads there.
+pub fn real_directory(named: &Path, host: &Host) -> Result<PathBuf, String> {
+    let Way { real, links, .. } = path::way(named);
+    match Workspaces::of(host).lead_out(&links, &real) {
+        true => Err(format!(
+            "it leads out of a directory where commands of runs write, to '{}'; name that path itself if it is meant",
+            shown(&real)
+        )),
+        false => existing(real),
+    }
+}
+
+fn existing(directory: PathBuf) -> Result<PathBuf, String> {
+    match directory.metadata() {
+        Ok(meta) if meta.is_dir() => Ok(directory),
+        Ok(_) => Err("it is not a directory".to_string()),
+        Err(error) => Err(plain(&error)),
+    }
 }
 
 /// Refuses a working directory to which a link in the workspace leads out of it: an earlier command may have put that

@@ -2,13 +2,13 @@
 
 use crate::error::Refusal;
 use crate::host::Host;
-use crate::plan::directories::{absolute, real_place};
+use crate::plan::directories::{absolute, real_directory};
 use crate::plan::files::is_device;
 use crate::plan::rules::PathRule;
 use crate::sys::access::{self, Permission};
 use crate::sys::path::{self, canonical};
+use crate::sys::process;
 use crate::sys::within::is_within;
-use crate::sys::{plain, process};
 use crate::text::shown;
 use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
@@ -33,19 +33,8 @@ pub fn find(
     let home = host.real_home().map(Path::to_path_buf).or_else(|| other().map(|home| canonical(&home)));
     let holds_home = |path: &Path| home.as_ref().is_some_and(|home| home.starts_with(path));
     if let Some(named) = named {
-        let cannot = |why: &str| Refusal::new(format!("cannot use '{}' as workspace: {why}", shown(named)));
-        let path = real_place(&absolute(named, host)?, host).map_err(|to| {
-            let place = "a directory where commands of other runs write";
-            cannot(&format!(
-                "it leads out of {place}, to '{}'; name that path itself if it is meant",
-                shown(&to)
-            ))
-        })?;
-        match path.metadata() {
-            Ok(meta) if meta.is_dir() => {}
-            Ok(_) => return Err(cannot("it is not a directory")),
-            Err(error) => return Err(cannot(&plain(&error))),
-        }
+        let path = real_directory(&absolute(named, host)?, host)
+            .map_err(|why| Refusal::new(format!("cannot use '{}' as workspace: {why}", shown(named))))?;
         if holds_home(&path) {
             warnings.push(format!(
                 "warning: the workspace '{}' holds your home directory, and so its keys and \

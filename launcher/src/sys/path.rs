@@ -146,19 +146,14 @@ fn walk(directory: &Path, path: &Path) -> Way {
     // A path may pass one name thousands of times: `link/../link/..`.
     let mut known: HashMap<PathBuf, Option<PathBuf>> = HashMap::new();
     while let Some(next) = walk.next(&mut way.real) {
-        if known.contains_key(&next) {
-            match known.get(&next).and_then(Option::as_deref) {
-                Some(target) if walk.follow(target) => {}
-                target => (way.gave_up, way.real) = (way.gave_up || target.is_some(), next),
-            }
-            continue;
-        }
-        way.directories.push(way.real.clone());
-        let target = next.read_link().ok();
-        way.links.extend(target.is_some().then(|| next.clone()));
-        known.insert(next.clone(), target.clone());
+        let target = known.entry(next.clone()).or_insert_with(|| {
+            way.directories.push(way.real.clone());
+            let target = next.read_link().ok();
+            way.links.extend(target.is_some().then(|| next.clone()));
+            target
+        });
         match target {
-            Some(target) if walk.follow(&target) => {}
+            Some(target) if walk.follow(target) => {}
             target => (way.gave_up, way.real) = (way.gave_up || target.is_some(), next),
         }
     }

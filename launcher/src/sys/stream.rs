@@ -1,9 +1,9 @@
 //! Standard output and error, when they are led through us.
 
 use crate::sys::descriptor::by_number;
-use crate::sys::number::FileNumber;
+use crate::sys::file::{self, Identity};
 use crate::sys::{OfCall, SyscallError, descriptor, process};
-use rustix::fs::{FileType, OFlags};
+use rustix::fs::OFlags;
 use rustix::io::ReadWriteFlags;
 use rustix::net::SendFlags;
 use std::fs::File;
@@ -50,7 +50,7 @@ pub struct StatusFlags(Vec<(Holder, OFlags)>);
 /// By which descriptor an open file is known.
 enum Holder {
     /// Standard error, which stays open.
-    Error(FileNumber),
+    Error(Identity),
     Own(OwnedFd),
 }
 
@@ -58,29 +58,27 @@ impl StatusFlags {
     /// As they are. Not those of pipes and sockets on standard input and output: who is at their other end waits for
     /// the last one that has them open.
     pub fn of_standard() -> StatusFlags {
-        let mut all: Vec<(Holder, OFlags)> = Vec::new();
-        for number in [2, 0, 1] {
-            let (file, flags) = (by_number(number), rustix::fs::fcntl_getfl(by_number(number)));
-            let is_lasting = || descriptor::is_terminal(number) || is_regular(file);
-            let is_known = || {
-                (number != 2 && same_open_file(number, 2) == Some(true))
-                    || (number == 1 && same_open_file(1, 0) == Some(true))
-            };
-            let holder = match number {
-                2 => file_number(file).map(Holder::Error),
-                _ if is_lasting() && !is_known() => duplicate(number).ok().map(Holder::Own),
-                _ => None,
-            };
-            all.extend(holder.zip(flags.ok()));
-        }
-        StatusFlags(all)
+        let lasts = |number: RawFd| {
+            let is_regular = || file::identity(by_number(number)).is_ok_and(Identity::is_regular);
+            descriptor::is_terminal(number) || is_regular()
+        };
+        let is = |number, other| same_open_file(number, other) == Some(true);
+        let own = |number| duplicate(number).ok().map(Holder::Own);
+        let input = if lasts(0) && !is(0, 2) { own(0) } else { None };
+        let output = if lasts(1) && !is(1, 2) && !is(1, 0) { own(1) } else { None };
+        let error = file::identity(by_number(2)).ok().map(Holder::Error);
+        let flags = |number| rustix::fs::fcntl_getfl(by_number(number)).ok();
+        let all = [(0, input), (1, output), (2, error)].into_iter();
+        StatusFlags(all.filter_map(|(number, holder)| holder.zip(flags(number))).collect())
     }
 
     /// Puts back what the command has changed.
     pub fn restore(&self) {
         for (holder, flags) in &self.0 {
             let file = match holder {
-                Holder::Error(own) if file_number(by_number(2)) == Some(*own) => by_number(2),
+                Holder::Error(own) if file::identity(by_number(2)).is_ok_and(|now| now.is(*own)) => {
+                    by_number(2)
+                }
                 Holder::Error(_) => continue,
                 Holder::Own(file) => file.as_fd(),
             };
@@ -89,15 +87,6 @@ impl StatusFlags {
             }
         }
     }
-}
-
-fn file_number(file: BorrowedFd<'_>) -> Option<FileNumber> {
-    rustix::fs::fstat(file).ok().as_ref().map(FileNumber::from)
-}
-
-fn is_regular(file: BorrowedFd<'_>) -> bool {
-    let kind = rustix::fs::fstat(file).map(|stat| FileType::from_raw_mode(stat.st_mode));
-    kind.is_ok_and(|kind| kind == FileType::RegularFile)
 }
 
 /// Makes reading from a descriptor of ours return at once. Not for one that others share: the flag belongs

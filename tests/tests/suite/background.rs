@@ -23,6 +23,12 @@ fn overheard(world: &World, sbx: &str, reader: &str) -> String {
     world.read("heard").unwrap_or_default()
 }
 
+/// What a script shows on a terminal of its own.
+fn shown(world: &World, script: &str) -> String {
+    let (running, _terminal) = world.bare(["bash", "-c", script]).start_on_terminal();
+    running.wait().out()
+}
+
 fn wait_for(world: &World, name: &str) {
     for _ in 0..2000 {
         if world.exists(name) {
@@ -109,8 +115,7 @@ fn flags_of_the_callers_files_are_as_before() {
     in_worlds(|world| {
         let after = |sbx: &str| {
             let script = format!("{sbx} /usr/bin/python3 -c '{change}'; /usr/bin/python3 -c '{ask}'");
-            let (running, _terminal) = world.bare(["bash", "-c", &script]).start_on_terminal();
-            running.wait().out()
+            shown(world, &script)
         };
         let sbx = sbx_tests::stage::sbx();
         assert!(after(&format!("{} run -q --", sbx.display())).contains("[0, 0]"));
@@ -134,8 +139,7 @@ fn the_terminal_cannot_be_made_exclusive() {
             let script = format!(
                 "{sbx} /usr/bin/python3 -c '{exclusive}' {command} 2>/dev/null; /usr/bin/python3 -c \"{ask}\""
             );
-            let (running, _terminal) = world.bare(["bash", "-c", &script]).start_on_terminal();
-            running.wait().out()
+            shown(world, &script)
         };
         let sbx = sbx_tests::stage::sbx();
         for profile in ["workspace", "read-only", "no-exec", "minimal"] {
@@ -159,8 +163,7 @@ fn the_terminals_output_cannot_be_stopped() {
         let after = |sbx: &str| {
             let script =
                 format!("{sbx} /usr/bin/python3 -c '{stop}' 2>/dev/null; /usr/bin/python3 -c \"{ask}\"");
-            let (running, _terminal) = world.bare(["bash", "-c", &script]).start_on_terminal();
-            running.wait().out()
+            shown(world, &script)
         };
         let sbx = sbx_tests::stage::sbx();
         for profile in ["workspace", "read-only", "no-exec", "minimal"] {

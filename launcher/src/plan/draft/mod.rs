@@ -149,10 +149,9 @@ impl<'a> Draft<'a> {
         let recorded = self.recorded();
         // A built-in profile that protects nothing opens the workspace as well.
         let is_unrecorded = workspace.is_some() && recorded.is_none() && !self.nested;
-        let counts = |of_workspace| is_unrecorded && of_workspace;
-        let entries = profile.paths.write.iter();
-        let entries =
-            entries.filter(|entry| !entry.origin.built_in || counts(entry.base == Some(Variable::Workspace)));
+        let entries = profile.paths.write.iter().filter(|entry| {
+            !entry.origin.built_in || is_unrecorded && entry.base == Some(Variable::Workspace)
+        });
         let all = named.chain(entries.filter_map(|entry| entry.expand_path(&variables)));
         let is_elsewhere = |path: &PathBuf| {
             let is_around = self.inputs.host.real_home().is_some_and(|home| is_within(home, path));

@@ -156,7 +156,7 @@ impl Repository {
                 }
                 Ok(meta) if meta.is_dir() => {
                     let top = if own.ends_with(".git") { own.parent().unwrap_or(own) } else { own };
-                    let settings = self.own_settings(&config);
+                    let settings = self.settings_of(own);
                     self.common(own, &settings, top, home, 1);
                 }
                 Ok(_) => {
@@ -217,7 +217,7 @@ impl Repository {
 
     /// A git directory that holds a whole repository, and is no part of another.
     fn whole(&mut self, at: &Path, top: &Path, home: Option<&Path>) {
-        let settings = self.own_settings(&at.join(CONFIG));
+        let settings = self.settings_of(at);
         self.common(at, &settings, top, home, 0);
     }
 
@@ -233,7 +233,6 @@ impl Repository {
         let worktrees = self.entries(&at.join("worktrees"));
         let of_worktrees =
             worktrees.iter().flatten().filter_map(|own| Some(entry_of(own)?.parent()?.to_path_buf()));
-        let settings = &*self.with_worktrees(at, settings);
         let files = files_named(at, settings);
         self.protected.extend(files.clone().map(Protected::way));
         let own_tops = [top.to_path_buf()].into_iter().chain(files_of(at, settings)).chain(files);
@@ -304,7 +303,7 @@ impl Repository {
         for place in places.iter().filter(|place| is_below(place, top)).take(MOST) {
             let own = place.join(".git");
             if path::is_directory(&own) && is_repository(&own) {
-                let settings = self.own_settings(&own.join(CONFIG));
+                let settings = self.settings_of(&own);
                 self.common(&own, &settings, place, home, depth);
             }
         }
@@ -353,6 +352,15 @@ impl Repository {
             self.closed.get_or_insert_with(|| (at.to_path_buf(), plain(&error)));
             None
         })
+    }
+
+    /// The settings of a repository, with those that it has for its own working tree alone (git-worktree(1)).
+    fn settings_of(&mut self, at: &Path) -> Vec<Setting> {
+        let mut settings = self.own_settings(&at.join(CONFIG));
+        if reads_of_worktree(&settings) {
+            settings.extend(self.own_settings(&at.join(OF_WORKTREE)));
+        }
+        settings
     }
 
     /// A configuration that says where files, hooks and submodules of a repository are.
@@ -407,15 +415,6 @@ impl Repository {
         }
     }
 
-    /// The settings of a repository, with those that it has for its own working tree alone (git-worktree(1)).
-    fn with_worktrees(&mut self, at: &Path, settings: &[Setting]) -> Vec<Setting> {
-        let more = match reads_of_worktree(settings) {
-            true => self.own_settings(&at.join(OF_WORKTREE)),
-            false => Vec::new(),
-        };
-        [settings, &more].concat()
-    }
-
     /// A configuration that git reads only if the repository's says so. `git sparse-checkout` has it say so
     /// one day, and what is there then counts.
     fn config_of_worktree(&mut self, at: &Path, settings: &[Setting], tops: &[PathBuf], home: Option<&Path>) {
@@ -438,8 +437,7 @@ impl Repository {
                 return self.protected.push(Protected::existing(at.to_path_buf()));
             }
             if is_repository(&entry) {
-                let settings = self.own_settings(&entry.join(CONFIG));
-                let settings = self.with_worktrees(&entry, &settings);
+                let settings = self.settings_of(&entry);
                 let files = files_of(&entry, &settings);
                 self.common(&entry, &settings, files.as_deref().unwrap_or(top), home, depth);
                 files.iter().for_each(|files| self.pointer(&files.join(".git")));

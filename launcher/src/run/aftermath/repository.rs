@@ -2,6 +2,7 @@
 
 use super::Aftermath;
 use super::new::{New, Times};
+pub use crate::plan::namespaces::git::shape::OF_WORKTREE;
 use crate::plan::namespaces::git::shape::{is_bare, line};
 use crate::plan::namespaces::git_config::LONGEST;
 use crate::plan::namespaces::placeholder::{self, Shape};
@@ -23,7 +24,6 @@ use std::time::SystemTime;
 /// More hooks are not named.
 pub const MOST_NAMED: usize = 8;
 pub const COMMON: &str = "commondir";
-pub const OF_WORKTREE: &str = "config.worktree";
 /// Where a repository keeps what it knows of its linked worktrees.
 pub const WORKTREES: &str = "worktrees";
 /// More linked worktrees are not looked at.

@@ -28,9 +28,11 @@ impl Repository {
         }
         // What is missing above it may be anything: `node_modules`.
         let is_above_there = at.parent().is_none_or(path::is_there);
-        let missing =
-            if is_above_there { Protected::new(PathBuf::new()).missing } else { IfMissing::SetAside };
-        self.protected.push(Protected { missing, ..Protected::new(at) });
+        let own = Protected::new(at);
+        self.protected.push(match is_above_there {
+            true => own,
+            false => Protected { missing: IfMissing::SetAside, ..own },
+        });
     }
 
     /// A directory of programs in each of these working trees.
