@@ -7,7 +7,7 @@ use crate::enforce::EnforceError;
 use crate::enforce::error::Named;
 use crate::hosts::DNS_PORT;
 use crate::plan::network::Doors;
-use crate::sys::{OfCall, SyscallError, datagram, descriptor, route};
+use crate::sys::{OfCall, SyscallError, datagram, descriptor, namespace, route};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -66,6 +66,8 @@ pub type Door = (Purpose, RawFd);
 /// Makes the sockets, in the network namespace of the calling process.
 pub fn open(doors: &Doors) -> Result<Vec<Door>, EnforceError> {
     route::make_all_local().step("make all addresses local to the run")?;
+    // A container with a read-only /proc/sys refuses it, which makes connections slower and nothing less safe.
+    let _ = namespace::send_unpaced();
     let mut made = Vec::new();
     for family in [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)] {
         let wildcard = |port| SocketAddr::new(family, port);
