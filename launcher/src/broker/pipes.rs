@@ -4,9 +4,10 @@ use crate::sys::SyscallError;
 use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use std::os::fd::OwnedFd;
 
-/// Size of the first pipes. The more goes through at once, the less often the other processes have to be waited for.
+/// Size of the first pipes. The more goes through at once, the less often the other processes have to be waited for;
+/// with much more, it is no longer in the cache of a processor when it is read.
 /// It is memory only while bytes are in it.
-const LARGE: usize = 1024 * 1024;
+const LARGE: usize = 512 * 1024;
 
 /// Maximum number of these. Connections whose receivers keep up give their pipe back at each turn, so that a few do for
 /// many.
