@@ -301,6 +301,8 @@ MUTANTS = [
      "match door.filter(|_| self.logs || self.allows(&host)) {", "match door {", ["hosts::"]),
     ("hosts-any-door", "launcher/src/broker/serving/doors.rs",
      "if !self.allow(&host, port) {", "if false && !self.allow(&host, port) {", ["lib:broker"]),
+    ("paced-inside", "launcher/src/enforce/doors.rs",
+     "let _ = namespace::send_unpaced();", "", ["hosts::ports::"]),
     ("hosts-any-client", "launcher/src/broker/serving/doors.rs",
      "let protocols = if self.allow(&host, port) {", "let protocols = if true || self.allow(&host, port) {",
      ["hosts::"]),

@@ -31,6 +31,21 @@ fn a_port_of_this_machine_is_brought_inside() {
     });
 }
 
+/// What is sent stays on this machine, and is not held back by a clock for other machines' sake (bbr). In a network
+/// without a way out it is as outside.
+#[test]
+fn what_goes_to_the_broker_is_not_paced() {
+    in_internets(|internet| {
+        let ask =
+            "import socket\nprint(socket.socket().getsockopt(6, socket.TCP_CONGESTION, 16).rstrip(b\"\\0\"))";
+        let outside = internet.run(&format!("/usr/bin/python3 -c '{ask}'")).out();
+        for (flags, is_reno) in [("--host-port 80", true), ("--connect allowed.example", true), ("", false)] {
+            let out = internet.run(&format!("$SBX {flags} -- /usr/bin/python3 -c '{ask}'"));
+            out.success().prints(if is_reno { "b'reno'\n" } else { &outside });
+        }
+    });
+}
+
 /// At loopback, and at no other address of this machine.
 #[test]
 fn a_port_of_the_run_is_shown_on_this_machine() {
