@@ -2,7 +2,7 @@
 """Builds and tests real projects with and without sbx, and looks whether the ends are the same.
 
     make test-projects           all, as the calling user; as user 65534 where that is root
-    tests/projects.py [--user UID]... [--root] [--sbx FILE] [--keep] [--update] [-v] [NAME...]
+    tests/projects.py [--user UID]... [--root] [--sbx FILE] [--hosts] [--keep] [--update] [-v] [NAME...]
 
 A project is a file `projects/NAME.project`, and its own files, if it has any, in the directory beside it. Lines of a
 file are `key: value`, or `key:` and indented lines:
@@ -21,7 +21,8 @@ file are `key: value`, or `key:` and indented lines:
 
 A command runs as it stands. It runs by way of bash only where it has characters of a shell. `cd DIRECTORY` changes the
 directory of the commands after it, as it does for a user between two runs. Outside and inside run one after the other
-at the same path. The project is in a new home, which holds the registry settings of the caller and, where the project
+at the same path. With `--hosts` the installation runs twice inside: once to find the hosts that it connects to (`sbx run
+--log-violations --connect ...`), and again in a new home, with those alone. The project is in a new home, which holds the registry settings of the caller and, where the project
 needs cargo, the caller's toolchain. The exit status is 1 where a project ends otherwise than outside, or fails there.
 """
 
@@ -247,6 +248,13 @@ class Bench:
         remove(fetching.home)
         return True
 
+    def hosts(self, project, user, place, log):
+        """The hosts that the installation connects to, each with its port."""
+        # No host has this name: the run has rules about hosts, and they are not kept.
+        watched = [self.sbx, "run", "--log-violations", "--connect", "hosts.invalid", "--"]
+        output = self.side(project, user, place, log).phases((watched,), log).output
+        return sorted(set(re.findall(r"would block connection\(([^()]+:\d+)\)", output)))
+
     def compare(self, project, user):
         """A row of the table, and whether it is as it should be."""
         missing = project.missing()
@@ -262,9 +270,11 @@ class Bench:
             outside = self.side(project, user, place, log)
             without = outside.phases(([], []), log)
             versions = outside.version()
-            install, test = [self.sbx, "run", "--net", "host", "--"], [self.sbx, "run", "--"]
+            hosts = self.hosts(project, user, place, log) if self.options.hosts else []
+            network = [word for host in hosts for word in ("--connect", host)] or ["--net", "host"]
+            install, test = [self.sbx, "run", *network, "--"], [self.sbx, "run", "--"]
             within = self.side(project, user, place, log).phases((install, test), log)
-            flags = ""
+            flags = ", ".join(hosts)
             passes = not any(without.statuses) and bool(without.counts or not project.count)
             good = passes and not without.differs(within)
             if passes and not good and project.known:
@@ -360,6 +370,7 @@ def main():
     parser.add_argument("--user", type=int, action="append")
     parser.add_argument("--root", action="store_true")
     parser.add_argument("--sbx", default=os.path.join(os.environ.get("CARGO_TARGET_DIR", "target"), "debug", "sbx"))
+    parser.add_argument("--hosts", action="store_true")
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("--update", action="store_true")
     parser.add_argument("-v", "--verbose", action="store_true")
