@@ -14,9 +14,14 @@ impl Broker {
         rustix::io::write(self.supervisor.as_ref().unwrap(), &[FINISH]).unwrap();
     }
 
-    /// Whether it has served to the end.
+    /// Whether it serves to the end. Its thread ends a moment after its channel is closed.
     fn has_ended(&self) -> bool {
-        self.thread.as_ref().unwrap().is_finished()
+        let until = Instant::now() + Duration::from_secs(5);
+        let thread = self.thread.as_ref().unwrap();
+        while !thread.is_finished() && Instant::now() < until {
+            thread::sleep(Duration::from_millis(1));
+        }
+        thread.is_finished()
     }
 
     fn events(&self) -> Vec<Event> {
