@@ -21,9 +21,10 @@ file are `key: value`, or `key:` and indented lines:
 
 A command runs as it stands. It runs by way of bash only where it has characters of a shell. `cd DIRECTORY` changes the
 directory of the commands after it, as it does for a user between two runs. Outside and inside run one after the other
-at the same path. With `--hosts` the installation runs twice inside: once to find the hosts that it connects to (`sbx run
---log-violations --connect ...`), and again in a new home, with those alone. The project is in a new home, which holds the registry settings of the caller and, where the project
-needs cargo, the caller's toolchain. The exit status is 1 where a project ends otherwise than outside, or fails there.
+at the same path. With `--hosts` the installation runs twice inside: once to find the hosts that it connects to (`sbx
+run --log-violations --connect ...`), and again in a new home, with those alone. The project is in a new home, which
+holds the registry settings of the caller and, where the project needs cargo, the caller's toolchain. The exit status is
+1 where a project ends otherwise than outside, or fails there.
 """
 
 import argparse
@@ -270,8 +271,10 @@ class Bench:
             outside = self.side(project, user, place, log)
             without = outside.phases(([], []), log)
             versions = outside.version()
-            hosts = self.hosts(project, user, place, log) if self.options.hosts else []
-            network = [word for host in hosts for word in ("--connect", host)] or ["--net", "host"]
+            hosts, network = [], ["--net", "host"]
+            if self.options.hosts:
+                hosts = self.hosts(project, user, place, log)
+                network = [word for host in hosts for word in ("--connect", host)]
             install, test = [self.sbx, "run", *network, "--"], [self.sbx, "run", "--"]
             within = self.side(project, user, place, log).phases((install, test), log)
             flags = ", ".join(hosts)

@@ -240,7 +240,9 @@ fn a_link_in_the_workspace_leads_to_no_directory_outside() {
             world.sbx(["run", "--workspace", ".", "--cwd", directory, "--rw", ".", "--", "cat", "kept"]).run()
         };
         run("here").success().prints("inside\n");
-        run("out").refused(125, &["cannot enter 'out'", "leads out of"]).prints("");
+        run("out")
+            .refused(125, &["cannot enter 'out'", "leads out of a directory where commands of runs write"])
+            .prints("");
         run(world.outside.to_str().unwrap()).success().prints("outside\n");
     });
 }
