@@ -181,6 +181,12 @@ pub const RESTRICTIONS: &[Restriction] = &[
         ],
     },
     Restriction {
+        call: "fcntl",
+        name: "owner",
+        meaning: "which process or group a descriptor signals, if it does",
+        any: &[&[eq(1, 8)], &[eq(1, 15)]], // F_SETOWN, F_SETOWN_EX
+    },
+    Restriction {
         call: "ioctl",
         name: "clone-file",
         meaning: "sharing file contents between files that are already open",

@@ -225,6 +225,9 @@ impl Plan {
             Notified::Connect => connects,
             Notified::DatagramPairs => self.calls.packets_stand_in(),
             Notified::NullDevice => self.on_violation != OnViolation::Log,
+            Notified::SignalDriven => {
+                self.on_violation != OnViolation::Log && self.namespaces.is_ok() && self.calls.allows("fcntl")
+            }
             Notified::Attributes => self.attributes,
             Notified::Ports => {
                 let restricts = self.network.mode == NetworkMode::Ports && self.landlock >= Version::TCP;

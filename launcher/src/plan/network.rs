@@ -53,15 +53,8 @@ pub fn asked(
     host: &Host,
     landlock: Version,
 ) -> Result<Network, Invalid> {
-    let mut network = Network { mode: calls::mode(profile), ..Network::default() };
-    let mut rules = HostRules::default();
-    if network.mode == NetworkMode::Ports {
-        network.bind = profile.network.bind.iter().map(|port| port.value).collect();
-        rules.allow = read(&profile.network.connect, HostRule::parse)?;
-    }
-    if let Some(mode) = request.net {
-        network = Network { mode, asked: true, ..Network::default() };
-    }
+    let (mut network, allow) = at_first(request.net, profile)?;
+    let mut rules = HostRules { allow, ..HostRules::default() };
     if !request.connect.is_empty() || !request.bind.is_empty() {
         network.mode = NetworkMode::Ports;
         for text in &request.connect {
@@ -99,6 +92,17 @@ pub fn asked(
         return Err(Invalid::PortsInside);
     }
     Ok(network)
+}
+
+/// What the profile allows of a network. A `--net` takes the place of all of it, and so of the hosts that it names.
+fn at_first(flag: Option<NetworkMode>, profile: &Profile) -> Result<(Network, Vec<HostRule>), Invalid> {
+    let mut network =
+        Network { mode: flag.unwrap_or(calls::mode(profile)), asked: flag.is_some(), ..Network::default() };
+    if flag.is_some() || network.mode != NetworkMode::Ports {
+        return Ok((network, Vec::new()));
+    }
+    network.bind = profile.network.bind.iter().map(|port| port.value).collect();
+    Ok((network, read(&profile.network.connect, HostRule::parse)?))
 }
 
 /// Ports are shown out of a network of the run's own: where the profile wants one if it can be had, it has to be.

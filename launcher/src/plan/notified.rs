@@ -29,6 +29,8 @@ pub enum Notified {
     DatagramPairs,
     /// Opening `/dev/null` for writing, where the profile opens nothing for writing.
     NullDevice,
+    /// Sockets and pipes that are to signal their owner.
+    SignalDriven,
     /// Changes of modes, owners, times, extended attributes and flags.
     Attributes,
     /// TCP ports that Landlock is going to refuse, where nobody else looks at connections.
@@ -55,7 +57,7 @@ pub enum Answers {
 
 impl Notified {
     /// All kinds, in their order.
-    pub const ORDER: [Notified; 14] = [
+    pub const ORDER: [Notified; 15] = [
         Notified::Tasks,
         Notified::Memory,
         Notified::Domains,
@@ -64,6 +66,7 @@ impl Notified {
         Notified::Connect,
         Notified::DatagramPairs,
         Notified::NullDevice,
+        Notified::SignalDriven,
         Notified::Attributes,
         Notified::Ports,
         Notified::Links,
@@ -86,6 +89,7 @@ impl Notified {
             Notified::Connect => Answers::These(&[&["connect"]]),
             Notified::DatagramPairs => Answers::These(&[&["socketpair"]]),
             Notified::NullDevice => Answers::These(&[&["open", "openat", "creat"]]),
+            Notified::SignalDriven => Answers::These(&[&["fcntl", "ioctl"]]),
             Notified::Attributes => Answers::These(&[&ATTRIBUTES, &XATTRS, &["ioctl"]]),
             Notified::Ports => Answers::These(&[&PORTS]),
             Notified::Links => Answers::These(&[&["prctl"]]),
@@ -111,6 +115,7 @@ impl Notified {
             Notified::Connect
             | Notified::DatagramPairs
             | Notified::NullDevice
+            | Notified::SignalDriven
             | Notified::Links
             | Notified::Told => false,
         }

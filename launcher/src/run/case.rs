@@ -25,6 +25,7 @@ use crate::supervise::handlers::listening::{Listening, May, Unreached};
 use crate::supervise::handlers::null_device::NullDevice;
 use crate::supervise::handlers::ports::Ports;
 use crate::supervise::handlers::refused_paths::{Refusals, RefusedPaths, Whose};
+use crate::supervise::handlers::signal_driven::SignalDriven;
 use crate::supervise::handlers::task_limit::TaskLimiter;
 use crate::supervise::handlers::told::Told;
 use crate::supervise::hosts::Hosts;
@@ -191,6 +192,7 @@ impl Case {
                     table.register(kind, DatagramPairs::new(self.calls.clone(), maker));
                 }
                 Notified::NullDevice => table.register(kind, self.null_device.clone()),
+                Notified::SignalDriven => table.register(kind, SignalDriven::new(self.calls.clone())),
                 Notified::Attributes => table.register(kind, Attributes { granted, layout }),
                 Notified::Ports => {
                     let (domain, outside) = (self.domain.clone(), self.outside);

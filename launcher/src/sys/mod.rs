@@ -60,6 +60,8 @@ pub mod selftest;
 pub mod setting;
 #[allow(unsafe_code)] // Signal masks and dispositions.
 pub mod signal;
+#[allow(unsafe_code)] // fcntl(2) with F_GETOWN_EX.
+pub mod signalling;
 #[allow(unsafe_code)] // connect(2) to a copied address, ioctl(2) for a socket's network.
 pub mod socket;
 #[allow(unsafe_code)] // mmap(2).

@@ -14,6 +14,7 @@ mod by_proxy;
 mod learned;
 mod moved;
 mod ports;
+mod profiles;
 mod waiting;
 
 /// Where the internet is, and what arrived there.

@@ -59,6 +59,7 @@ mod report_places;
 mod requests_to_end;
 mod schema;
 mod selftest;
+mod signal_driven;
 mod static_programs;
 mod status;
 mod summary;

@@ -327,10 +327,12 @@ fn what_cannot_be_allowed_has_no_way_out() {
         let reason = explainer.call_reason("ioctl", &data("ioctl", &[0, request]), &none());
         assert_eq!(reason, "profile 'workspace' does nothing to a terminal that acts outside the run");
     }
-    for (name, args) in [("fcntl", [3, 8, 1]), ("fcntl", [0, 4, 0x2000]), ("ioctl", [6, 0x5452, 0])] {
+    for (name, args) in [("fcntl", [3, 10, 1]), ("fcntl", [0, 4, 0x2000]), ("ioctl", [6, 0x5452, 0])] {
         let reason = explainer.call_reason(name, &data(name, &args), &none());
         assert_eq!(reason, "profile 'workspace' has no descriptor send signals, which could reach others");
     }
+    let own = explainer.call_reason("fcntl", &data("fcntl", &[3, 8, 1]), &none());
+    assert!(own.contains("only where the run has namespaces of its own"), "{own}");
     let queue = data("mq_open", &[0, 0o102, 0o600]);
     let reason = explainer.call_reason("mq_open", &queue, &none());
     assert!(!reason.contains("--allow-calls mq_open"), "{reason}");

@@ -57,6 +57,7 @@ impl Table<'_> {
             | Notified::Connect
             | Notified::DatagramPairs
             | Notified::NullDevice
+            | Notified::SignalDriven
             | Notified::Links
             | Notified::Told => {}
         }

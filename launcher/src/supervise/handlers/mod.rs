@@ -11,5 +11,6 @@ pub mod listening;
 pub mod null_device;
 pub mod ports;
 pub mod refused_paths;
+pub mod signal_driven;
 pub mod task_limit;
 pub mod told;
