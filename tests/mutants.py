@@ -57,6 +57,8 @@ MUTANTS = [
     ("servers-unnamed", "launcher/src/supervise/handlers/listening.rs",
      "if let Some(line) = self.unreached.as_mut().and_then(Unreached::line) {", "if let Some(line) = None::<String> {",
      ["private_network::a_server_that_this_machine_does_not_reach_is_named"]),
+    ("resets-as-ends", "launcher/src/broker/relay.rs", "Ok(0) if from.failed || !is", "Ok(0) if !is",
+     ["lib:broker::relay::tests"]),
     ("hosts-despite-net", "launcher/src/plan/network.rs", "if flag.is_some() || network.mode != NetworkMode::Ports {",
      "if calls::mode(profile) != NetworkMode::Ports {", ["hosts::profiles::a_flag_takes_the_place_of_a_profiles_network"]),
     ("terminals-signal", "launcher/src/supervise/handlers/signal_driven.rs", "if !is_fit || !", "if !",

@@ -4,7 +4,7 @@
 Started in mount and network namespaces of its own (unshare --mount --net), which are the machine. The internet is
 another network namespace, at the other end of the machine's only way out: every address is local there. It has a name
 server at 203.0.113.53 (UDP and TCP), which /etc/resolv.conf names, and on its addresses HTTP (port 80), HTTPS (443,
-one certificate for all names) and an echo server (7). The machine has the same servers, on its loopback and on its own
+one certificate for all names), an echo server (7), and one that resets what it accepts (11). The machine has the same servers, on its loopback and on its own
 address. Whatever arrives is written to LOG, a line each:
 
     question NAME TYPE
@@ -204,6 +204,10 @@ def serve(server, port, context):
     while True:
         connection, _ = server.accept()
         log("connection", connection.getsockname()[0], port)
+        if port == 11:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.close()
+            continue
         threading.Thread(target=talk, args=(connection, port, context), daemon=True).start()
 
 
@@ -279,7 +283,7 @@ def listener(address, port):
 
 def serve_all(addresses, context):
     for address in addresses:
-        for port, with_context in ((80, None), (443, context), (7, None)):
+        for port, with_context in ((80, None), (443, context), (7, None), (11, None)):
             yield serve, listener(address, port), port, with_context
         yield datagrams, bound(address, 9, socket.SOCK_DGRAM), address
 

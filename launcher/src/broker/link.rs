@@ -431,6 +431,9 @@ fn send_head(head: &mut Vec<u8>, up: &mut Flow, outside: &mut End) -> Turn {
             outside.writable = false;
             Turn::Waits
         }
-        Err(_) => Turn::Broken,
+        Err(_) => {
+            outside.failed = true;
+            Turn::Broken
+        }
     }
 }

@@ -26,12 +26,14 @@ pub struct End {
     pub ended: bool,
     /// Its other end has sent urgent data.
     pub urgent: bool,
+    /// Writing has failed. The kernel tells an error once, so what reading takes for an end from now on may be none.
+    pub failed: bool,
 }
 
 impl End {
     /// Of a new socket.
     pub fn new(socket: OwnedFd) -> End {
-        End { socket, readable: true, writable: true, ended: false, urgent: false }
+        End { socket, readable: true, writable: true, ended: false, urgent: false, failed: false }
     }
 
     /// Options of both sockets of a connection: nothing is held back, a side that is gone without a word is noticed,
@@ -104,7 +106,10 @@ impl Flow {
                         left = left.saturating_sub(count);
                     }
                     Err(Errno::AGAIN) => to.writable = false,
-                    Err(_) => return Turn::Broken,
+                    Err(_) => {
+                        to.failed = true;
+                        return Turn::Broken;
+                    }
                 }
             }
             if self.ended {
@@ -127,7 +132,7 @@ impl Flow {
             match transfer(&from.socket, &pipe.into, pipe.size) {
                 // Urgent data stops the pipe like an end, or as if nothing had come. What follows it would be missing
                 // from the stream.
-                Ok(0) if !is_at_end(&from.socket) => return Turn::Broken,
+                Ok(0) if from.failed || !is_at_end(&from.socket) => return Turn::Broken,
                 Err(Errno::AGAIN) if from.urgent && has_more(&from.socket) => return Turn::Broken,
                 Ok(0) => self.ended = true,
                 Ok(count) => self.held = count,
@@ -167,4 +172,40 @@ fn transfer(from: &OwnedFd, to: &OwnedFd, length: usize) -> rustix::io::Result<u
 /// Has the other side see the connection end as by an error, when the socket is closed.
 pub fn reset(socket: &OwnedFd) {
     let _ = rustix::net::sockopt::set_socket_linger(socket, Some(Duration::ZERO));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{ErrorKind, Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    /// Both ends of a connection. Nothing waits on the first one.
+    fn connection() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        client.set_nonblocking(true).unwrap();
+        (client, server)
+    }
+
+    /// What the server has said before arrives, and then no end in order.
+    #[test]
+    fn a_reset_that_writing_meets_is_no_end() {
+        let ((mut client, inside), (outside, mut server)) = (connection(), connection());
+        inside.set_nonblocking(true).unwrap();
+        client.write_all(b"question").unwrap();
+        server.write_all(b"answer").unwrap();
+        reset(&server.into());
+        let (mut inside, mut outside) = (End::new(inside.into()), End::new(outside.into()));
+        let (mut up, mut down, mut pipes) = (Flow::default(), Flow::default(), Pipes::new(4));
+        assert_eq!(up.pump(&mut inside, &mut outside, &mut pipes), Turn::Broken);
+        assert_eq!(down.pump(&mut outside, &mut inside, &mut pipes), Turn::Broken);
+        let mut said = [0; 9];
+        assert_eq!(client.read(&mut said).unwrap(), 6);
+        assert_eq!(client.read(&mut said).unwrap_err().kind(), ErrorKind::WouldBlock);
+        reset(&inside.socket);
+        drop(inside);
+        assert_eq!(client.read(&mut said).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    }
 }

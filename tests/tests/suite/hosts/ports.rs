@@ -112,6 +112,28 @@ fn if_the_publisher_is_killed_the_ports_are_closed() {
     });
 }
 
+/// A server that resets a connection before it has read anything sends no end in order.
+#[test]
+fn a_reset_arrives_as_one() {
+    in_internets(|internet| {
+        let ask = "import collections, socket\nseen = collections.Counter()\n\
+            for timeout in (None, 9) * 100:\n\
+            \x20   client = socket.socket()\n\
+            \x20   client.settimeout(timeout)\n\
+            \x20   try:\n\
+            \x20       client.connect((\"allowed.example\", 11))\n\
+            \x20       client.sendall(b\"x\")\n\
+            \x20       seen[client.recv(9)] += 1\n\
+            \x20   except OSError as error: seen[error.strerror] += 1\n\
+            print(dict(seen))";
+        let by_all = "{'Connection reset by peer': 200}\n";
+        internet.run(&format!("/usr/bin/python3 -c '{ask}'")).success().prints(by_all);
+        let inside =
+            internet.run(&format!("$SBX --connect allowed.example:11 -- /usr/bin/python3 -c '{ask}'"));
+        inside.success().prints(by_all);
+    });
+}
+
 /// A call that waits has the error of the host outside, and the socket can be connected again.
 #[test]
 fn a_connection_fails_as_it_does_outside() {
