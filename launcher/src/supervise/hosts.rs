@@ -4,6 +4,7 @@
 //! each connection before it is made, so that a refusal has its error at once, and a line. The broker decides again, by
 //! the same rules.
 
+mod address;
 mod used;
 
 use crate::broker::proxy::plain;
@@ -19,9 +20,10 @@ use crate::supervise::judge::Judge;
 use crate::supervise::violation::{Confidence, Fate, Kind, Violation};
 use crate::sys::process::Pid;
 use crate::text::{host_name, shown};
+pub use address::{address_in, bytes_of, set_port};
 use std::cell::{RefCell, RefMut};
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{OwnedFd, RawFd};
 use std::path::Path;
 use std::rc::Rc;
@@ -62,6 +64,17 @@ pub enum Way {
     Refused(Host),
     /// Nowhere any more: the proxy has ended.
     Over,
+}
+
+/// How a program learns that its connection has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Learns {
+    /// Its call waits, and gets the error.
+    ByError,
+    /// It has not waited.
+    ByReset,
+    /// The proxy answers it.
+    ByAnswer,
 }
 
 impl Hosts {
@@ -225,10 +238,14 @@ impl Hosts {
                 self.list(judge, &caller, &host, address);
             }
             Event::Failed { host, port, errno, ends } => {
-                let is_told = ends.is_none_or(|ends| self.dials.tell(ends, as_of_connect(errno)));
+                let way = match ends {
+                    None => Learns::ByAnswer,
+                    Some(ends) if self.dials.tell(ends, as_of_connect(errno)) => Learns::ByError,
+                    Some(_) => Learns::ByReset,
+                };
                 match errno {
                     libc::EACCES => self.hear_not_let_out(&host, port, judge),
-                    errno => self.hear_failed(&host, port, (errno, is_told), judge),
+                    errno => self.hear_failed(&host, port, (errno, way), judge),
                 }
             }
             Event::Mismatch { host, port, said, protocol } => {
@@ -290,9 +307,9 @@ impl Hosts {
         self.tell(judge, &caller, Fate::Blocked, "connection", format!("{}:{port}", bracketed(host)), reason);
     }
 
-    /// A connection failed as it would outside. No error of connect(2) says so of a name without an address. Who has
-    /// not waited sees only that the connection is reset.
-    fn hear_failed(&self, host: &str, port: u16, (errno, is_told): (i32, bool), judge: &Judge) {
+    /// A connection failed as it would outside. No error of connect(2) says so of a name without an address, and none of
+    /// the proxy's answers says why.
+    fn hear_failed(&self, host: &str, port: u16, (errno, learns): (i32, Learns), judge: &Judge) {
         let mut is_first = false;
         self.counted(host, port, |used| {
             used.failed += 1;
@@ -300,14 +317,12 @@ impl Hosts {
         });
         let line = match why_not_looked_up(errno) {
             Some(cause) => format!("cannot look up '{}': {cause}", shown(Path::new(host))),
-            None if is_told || errno == libc::ECONNABORTED => return,
+            None if learns == Learns::ByError || errno == libc::ECONNABORTED => return,
             None => {
                 let (host, cause) =
                     (bracketed(host), crate::sys::plain(&std::io::Error::from_raw_os_error(errno)));
-                format!(
-                    "the connection to {}:{port} failed outside, and was reset: {cause}",
-                    shown(Path::new(&host))
-                )
+                let end = if learns == Learns::ByReset { ", and was reset" } else { "" };
+                format!("the connection to {}:{port} failed outside{end}: {cause}", shown(Path::new(&host)))
             }
         };
         if is_first {
@@ -412,39 +427,5 @@ fn why_not_looked_up(errno: i32) -> Option<&'static str> {
         libc::ENOENT => Some("this machine's name servers know no address of it"),
         libc::EREMOTEIO => Some("this machine's name servers answer with an error"),
         _ => None,
-    }
-}
-
-/// The address of an internet socket in the bytes of a call.
-pub fn address_in(bytes: &[u8]) -> Option<SocketAddr> {
-    let word = |at: usize| -> Option<[u8; 2]> { bytes.get(at..at + 2)?.try_into().ok() };
-    let (family, port) = (u16::from_ne_bytes(word(0)?), u16::from_be_bytes(word(2)?));
-    match i32::from(family) {
-        libc::AF_INET => {
-            let ip: [u8; 4] = bytes.get(4..8)?.try_into().ok()?;
-            Some(SocketAddr::new(Ipv4Addr::from(ip).into(), port))
-        }
-        libc::AF_INET6 => {
-            let ip: [u8; 16] = bytes.get(8..24)?.try_into().ok()?;
-            Some(SocketAddr::new(Ipv6Addr::from(ip).into(), port))
-        }
-        _ => None,
-    }
-}
-
-/// The bytes of a call for an address.
-pub fn bytes_of(address: SocketAddr) -> Vec<u8> {
-    let port = address.port().to_be_bytes();
-    let family = |family: i32| (family as u16).to_ne_bytes();
-    match address.ip() {
-        IpAddr::V4(ip) => [&family(libc::AF_INET)[..], &port, &ip.octets(), &[0; 8]].concat(),
-        IpAddr::V6(ip) => [&family(libc::AF_INET6)[..], &port, &[0; 4], &ip.octets(), &[0; 4]].concat(),
-    }
-}
-
-/// Puts another port into such bytes.
-pub fn set_port(bytes: &mut [u8], port: u16) {
-    if let Some(place) = bytes.get_mut(2..4) {
-        place.copy_from_slice(&port.to_be_bytes());
     }
 }

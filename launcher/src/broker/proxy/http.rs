@@ -19,15 +19,17 @@ pub const CONNECTED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
 const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
 /// The answer when the host is not reached.
-pub fn failure(errno: i32) -> &'static [u8] {
-    match errno {
+pub fn failure(errno: i32) -> Vec<u8> {
+    let (status, why) = match errno {
         libc::EACCES | libc::EADDRNOTAVAIL => {
-            b"HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Type: text/plain\r\nContent-Length: 50\r\n\r\n\
-              sbx: the rules of this run do not allow this host\n"
+            ("403 Forbidden", "the rules of this run do not allow this host")
         }
-        libc::ETIMEDOUT => b"HTTP/1.1 504 Gateway Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
-        _ => b"HTTP/1.1 502 Bad Gateway\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
-    }
+        libc::ETIMEDOUT => ("504 Gateway Timeout", "the host does not answer"),
+        _ => ("502 Bad Gateway", "the host cannot be reached outside"),
+    };
+    let body = format!("sbx: {why}\n");
+    let head = "Connection: close\r\nContent-Type: text/plain\r\nContent-Length";
+    format!("HTTP/1.1 {status}\r\n{head}: {}\r\n\r\n{body}", body.len()).into_bytes()
 }
 
 /// Reads a request.

@@ -65,7 +65,7 @@ pub fn read(bytes: &[u8], is_greeted: bool) -> Asked {
 pub fn answer(form: Form, failed: Option<i32>) -> Option<Vec<u8>> {
     match (form, failed) {
         (Form::Connect, None) => Some(http::CONNECTED.to_vec()),
-        (Form::Connect | Form::Request, Some(errno)) => Some(http::failure(errno).to_vec()),
+        (Form::Connect | Form::Request, Some(errno)) => Some(http::failure(errno)),
         (Form::Socks, failed) => Some(socks::reply(failed).to_vec()),
         (Form::Request, None) | (Form::Plain, _) => None,
     }

@@ -44,6 +44,17 @@ fn names_are_reached_by_every_program() {
     });
 }
 
+/// curl takes an answer of the proxy's for the page.
+#[test]
+fn a_host_that_cannot_be_reached_is_named() {
+    in_internets(|internet| {
+        let run = format!("$SBX {WITHOUT} --connect closed.example:80 -- curl -sS http://closed.example/");
+        let out = internet.run(&run).success().prints("sbx: the host cannot be reached outside\n");
+        out.says("the connection to closed.example:80 failed outside: connection refused");
+        internet.saw_nothing_of("connection");
+    });
+}
+
 #[test]
 fn programs_that_know_no_proxy_are_served() {
     need!("wget", "busybox");
