@@ -90,6 +90,11 @@ impl Lookups {
         }
     }
 
+    /// The names that hosts(5) has for an address.
+    pub fn names_at(&self, address: IpAddr) -> impl Iterator<Item = HostName> {
+        self.resolver.names_at(address)
+    }
+
     /// From now on other servers are asked.
     pub fn follow(&mut self, resolver: Resolver) {
         self.resolver = resolver;

@@ -27,7 +27,7 @@ pub mod said;
 mod serving;
 
 pub use events::{Event, LONGEST as LONGEST_EVENT, Teller};
-pub use resolver::{Files, Resolver};
+pub use resolver::{Files, Resolver, names_of_host};
 pub use serving::{FINISH, Loop, Settings};
 
 use crate::hosts::HostRules;

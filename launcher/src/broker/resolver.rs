@@ -7,8 +7,11 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
+/// The file of hosts(5).
+const HOSTS: &str = "/etc/hosts";
+
 /// The files that say it.
-const FILES: [&str; 2] = ["/etc/resolv.conf", "/etc/hosts"];
+const FILES: [&str; 2] = ["/etc/resolv.conf", HOSTS];
 
 /// Maximum number of servers that are asked, as in resolv.conf(5).
 const MOST_SERVERS: usize = 3;
@@ -90,19 +93,33 @@ impl Resolver {
             let word = word.strip_suffix('.').unwrap_or(word);
             word.eq_ignore_ascii_case(name.as_str())
         };
-        let mut found = Vec::new();
-        for line in self.hosts.lines() {
-            let line = line.split('#').next().unwrap_or_default();
-            let mut words = line.split_ascii_whitespace();
-            let address = words.next().and_then(|word| word.parse::<IpAddr>().ok());
-            if let Some(address) = address.filter(|_| words.any(is_name))
-                && found.len() < super::lookup::MOST_ADDRESSES
-            {
-                found.push(address);
-            }
-        }
-        found
+        let found = entries(&self.hosts).filter(|(_, names)| names.split_ascii_whitespace().any(is_name));
+        found.map(|(address, _)| address).take(super::lookup::MOST_ADDRESSES).collect()
     }
+
+    /// The names that hosts(5) has for an address. Programs read the file themselves, and connect to the address.
+    pub(super) fn names_at(&self, address: IpAddr) -> impl Iterator<Item = HostName> {
+        names_at(&self.hosts, address)
+    }
+}
+
+/// The names that this machine's hosts(5) has for an address.
+pub fn names_of_host(address: IpAddr) -> Vec<HostName> {
+    names_at(&text_of(File::open(HOSTS).ok()), address).collect()
+}
+
+fn names_at(hosts: &str, address: IpAddr) -> impl Iterator<Item = HostName> {
+    let of_it = entries(hosts).filter(move |(own, _)| own.to_canonical() == address.to_canonical());
+    of_it.flat_map(|(_, names)| names.split_ascii_whitespace()).filter_map(|name| HostName::parse(name).ok())
+}
+
+/// Each address in the text of hosts(5), and the names that follow it.
+fn entries(hosts: &str) -> impl Iterator<Item = (IpAddr, &str)> {
+    hosts.lines().filter_map(|line| {
+        let line = line.split('#').next().unwrap_or_default().trim_ascii_start();
+        let (address, names) = line.split_once(|c: char| c.is_ascii_whitespace())?;
+        Some((address.parse().ok()?, names))
+    })
 }
 
 fn text_of(file: Option<File>) -> String {
@@ -176,5 +193,13 @@ mod tests {
         let (four, six): (IpAddr, IpAddr) = ("10.0.0.1".parse().unwrap(), "2001:db8::1".parse().unwrap());
         assert_eq!((of("db.example"), of("db2.example")), (vec![four], vec![four, six]));
         assert_eq!((of("x.example"), of("bad.example")), (vec![], vec![]));
+        let at = |address: &str| -> Vec<String> {
+            read.names_at(address.parse().unwrap()).map(|name| name.to_string()).collect()
+        };
+        assert_eq!(
+            (at("::ffff:10.0.0.1"), at("2001:db8::1")),
+            (vec!["db.example".into(), "db2.example".into()], vec!["db2.example".to_string()])
+        );
+        assert_eq!(at("10.0.0.2"), Vec::<String>::new());
     }
 }

@@ -50,6 +50,11 @@ impl HostRules {
         self.protocols(port, |rule| rule.is_about(name))
     }
 
+    /// The same of an address that has these names.
+    pub fn protocols_of_names(&self, names: &[HostName], port: u16) -> Vec<Protocol> {
+        self.protocols(port, |rule| names.iter().any(|name| rule.is_about(name)))
+    }
+
     /// The same of an address that is given instead of a name.
     pub fn protocols_of_address(&self, address: IpAddr, port: u16) -> Vec<Protocol> {
         self.protocols(port, |rule| rule.is_about_address(address))

@@ -118,7 +118,7 @@ impl Hosts {
             Some(door) => Way::Out(host, *door),
             // Whichever name server is asked, the broker answers.
             None if port == DNS_PORT => Way::AsSaid,
-            None => Way::Refused(host),
+            None => Way::Refused(self.by_its_name(host)),
         }
     }
 
@@ -134,7 +134,7 @@ impl Hosts {
             return match port {
                 _ if is_brought || proxy.are_at(ip, port) => Way::AsSaid,
                 DNS_PORT => Way::Questions(questions.address(address.is_ipv6())),
-                _ => Way::Refused(host),
+                _ => Way::Refused(self.by_its_name(host)),
             };
         }
         let is_allowed = self.allows(&host) || self.logs && port != DNS_PORT;
@@ -142,7 +142,7 @@ impl Hosts {
         match told {
             Some(told) => Way::ByProxy(host, proxy.address(address.is_ipv6()), told),
             None if port == DNS_PORT => Way::Questions(questions.address(address.is_ipv6())),
-            None => Way::Refused(host),
+            None => Way::Refused(self.by_its_name(host)),
         }
     }
 
@@ -158,7 +158,9 @@ impl Hosts {
             IpAddr::V4(ip) => self.state.borrow().names.get(&ip).cloned(),
             IpAddr::V6(_) => None,
         };
-        Host { name, address: ip, port: address.port() }
+        let host = Host { name, address: ip, port: address.port() };
+        // The broker has it by its name then.
+        if self.logs && !ip.is_loopback() && !self.allows(&host) { self.by_its_name(host) } else { host }
     }
 
     /// Whether rules name a host. An address that stands for names is none by itself.
@@ -166,8 +168,26 @@ impl Hosts {
         let rules = &self.plan.rules;
         match name {
             Some(name) => rules.allow_name(name, *port),
-            None => rules.allow_address(*address, *port) && !Range::of_names().has(*address),
+            None if Range::of_names().has(*address) => false,
+            None => {
+                let by_name =
+                    || rules.allow_resolved(*address, *port) && self.has_rule_by_name(*address, *port);
+                rules.allow_address(*address, *port) || by_name()
+            }
         }
+    }
+
+    /// Whether hosts(5) gives an address to a name of a rule.
+    fn has_rule_by_name(&self, address: IpAddr, port: u16) -> bool {
+        broker::names_of_host(address).iter().any(|name| self.plan.rules.allow_name(name, port))
+    }
+
+    /// A host that no rule has, by the name that hosts(5) gives it, which a rule can be about.
+    fn by_its_name(&self, host: Host) -> Host {
+        let is_known = host.name.is_some() || self.has_rule_by_name(host.address, host.port);
+        let name = || broker::names_of_host(host.address).into_iter().next();
+        let name = if is_known { host.name } else { name() };
+        Host { name, ..host }
     }
 
     /// Remembers who asks name servers, or the proxy: a refused name is told of that program.
@@ -251,7 +271,7 @@ impl Hosts {
             Event::Mismatch { host, port, said, protocol } => {
                 let caller = self.counted(&host, port, |used| used.refused += 1).caller(&host, port);
                 let word = protocol.to_string().to_uppercase();
-                let reason = judge.explainer.mismatch_reason(&word, &host, port, said.is_some());
+                let reason = judge.explainer.mismatch_reason(&word, &host, port, said.as_deref());
                 let said = said.map_or_else(|| "no host".to_string(), |said| format!("'{}'", said.replace('\'', "?")));
                 let what = format!("{}:{port}, {word} to {said}", bracketed(&host));
                 let fate = if self.logs { Fate::WouldBlock } else { Fate::Blocked };

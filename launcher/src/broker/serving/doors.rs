@@ -10,7 +10,7 @@ use crate::broker::poll::{Interest, Kind, Token};
 use crate::broker::proxy::{self, Form, Wish};
 use crate::broker::relay::reset;
 use crate::broker::said::Host;
-use crate::hosts::Protocol;
+use crate::hosts::{HostName, Protocol};
 use crate::sys::SyscallError;
 use crate::sys::socket::local_address;
 use rustix::io::Errno;
@@ -63,7 +63,7 @@ impl Loop {
     fn open(&mut self, door: Door, socket: OwnedFd, now: Instant) {
         let (host, port) = match door {
             Door::HostPort(port) => (Some(Host::Loopback), port),
-            Door::Rule(port) => (self.host_of(&socket), port),
+            Door::Rule(port) => (self.host_of(&socket, port), port),
             Door::Proxy => {
                 let id = self.id();
                 return self.clients.add(socket, id, &mut self.poller, now);
@@ -109,7 +109,10 @@ impl Loop {
     fn protocols(&self, host: &Host, port: u16) -> Vec<Protocol> {
         match host {
             Host::Name(name) => self.rules.protocols_of_name(name, port),
-            Host::Address(address) => self.rules.protocols_of_address(*address, port),
+            Host::Address(address) if self.rules.allow_address(*address, port) => {
+                self.rules.protocols_of_address(*address, port)
+            }
+            Host::Address(address) => self.rules.protocols_of_names(&self.names_at(*address, port), port),
             Host::Loopback => Vec::new(),
         }
     }
@@ -160,19 +163,27 @@ impl Loop {
     }
 
     /// Whom a connection is meant for: the address that it was made to is its local one here.
-    fn host_of(&self, socket: &OwnedFd) -> Option<Host> {
+    fn host_of(&self, socket: &OwnedFd, port: u16) -> Option<Host> {
         let address = local_address(socket)?.ip();
         if self.book.names.is_synthetic(address) {
             return self.book.names.name_of(address).cloned().map(Host::Name);
         }
-        Some(Host::Address(address))
+        let mut names = self.lookups.names_at(address);
+        let named = names.next().filter(|_| self.watches && !self.rules.allow_address(address, port));
+        Some(named.map_or(Host::Address(address), Host::Name))
+    }
+
+    /// The names of rules that hosts(5) gives to an address.
+    fn names_at(&self, address: IpAddr, port: u16) -> Vec<HostName> {
+        self.lookups.names_at(address).filter(|name| self.rules.allow_name(name, port)).collect()
     }
 
     /// In log mode, too, an address of loopback means the command's own machine, not this one.
     fn allow_address(&self, address: IpAddr, port: u16) -> bool {
         let is_own = address.is_loopback() || address.is_unspecified();
-        let by_rules = || self.rules.allow_address(address, port) && self.may_dial(address, port);
-        by_rules() || self.watches && !is_own
+        let by_name = || self.rules.allow_resolved(address, port) && !self.names_at(address, port).is_empty();
+        let is_allowed = self.rules.allow_address(address, port) || by_name();
+        is_allowed && self.may_dial(address, port) || self.watches && !is_own
     }
 
     /// Accepts nothing until there is room again. What waits stays in the queues of the sockets.

@@ -121,12 +121,20 @@ impl Explainer {
     }
 
     /// Why a connection is not let through that says another host than the one it goes to. One that says none may be
-    /// of another protocol, which a rule can allow.
-    pub fn mismatch_reason(&self, protocol: &str, host: &str, port: u16, says_host: bool) -> Reason {
+    /// of another protocol, which a rule can allow. One to an address may say any name that a rule has.
+    pub fn mismatch_reason(&self, protocol: &str, host: &str, port: u16, said: Option<&str>) -> Reason {
         let shown = host_name(host);
         let what = format!("reaches {shown}, and what is said in {protocol} has to name the same host");
-        let rule = HostRule::parse(&format!("{}:{port}/tcp", bracketed(host))).ok().filter(|_| !says_host);
-        let hint = rule.map(|rule| Hint::of(["--connect", &rule.to_string()]));
+        let is_address = host.parse::<IpAddr>().is_ok();
+        let rule = match said {
+            None => Some(format!("{}:{port}/tcp", bracketed(host))),
+            Some(said) if is_address && HostName::from_ascii(said.as_bytes()).is_ok() => {
+                Some(format!("{said}:{port}"))
+            }
+            Some(_) => None,
+        };
+        let rule = rule.and_then(|rule| HostRule::parse(&rule).ok());
+        let hint = rule.and_then(|rule| self.to_connect(&rule));
         Reason::of(self.rule(&what, "network.connect"), hint)
     }
 

@@ -1,7 +1,7 @@
 //! Real programs: each reaches the name that a rule has, and is refused the next one, of which nothing is seen outside.
 //! None of them is told of a proxy or of a certificate authority of `sbx`'s.
 
-use super::{Internet, in_internets};
+use super::{FROM_ALLOWED, Internet, in_internets};
 use sbx_tests::{need, subjects};
 use std::fmt::Write;
 
@@ -278,5 +278,53 @@ fn the_next_address_is_tried() {
         let out =
             internet.run(&format!("$SBX --connect closed.example:80 -- python3 -c \"{connect}\"")).failed();
         assert!(out.err().contains("Connection refused") && out.sbx_lines().is_empty(), "{out}");
+    });
+}
+
+/// Programs that read the file themselves connect to its addresses. The name is what rules, lines and learned profiles
+/// are about.
+#[test]
+fn names_in_the_file_of_hosts_are_reached_by_their_rules() {
+    in_internets(|internet| {
+        let file = |lines: &str| {
+            format!("{{ cat /etc/hosts; printf '{lines}'; }} > names; mount --bind names /etc/hosts; ")
+        };
+        let both =
+            file("203.0.113.10 corp.test db.corp.test\\n203.0.113.11 next.test\\n10.0.0.1 inner.test\\n");
+        let ask = |name: &str| format!("-- curl -sS -m 9 --cacert $CA http://{name}/");
+        for flags in ["", "--namespaces none"] {
+            let mut run = |rules: &str, name: &str| {
+                let out = internet.run(&format!("{both} $SBX {flags} --ro $CA {rules} {}", ask(name)));
+                (out, internet.log.clone())
+            };
+            for (rules, name) in [
+                ("--connect corp.test:80", "corp.test"),
+                ("--connect *.corp.test:80", "db.corp.test"),
+                ("--connect 203.0.113.0/28:80 --connect corp.test:80", "corp.test"),
+            ] {
+                let (out, log) = run(rules, name);
+                out.success().prints(FROM_ALLOWED);
+                assert!(log.contains("bytes 203.0.113.10 80"), "{log}");
+            }
+            let (out, _) = run("--connect 203.0.113.0/28:80", "corp.test");
+            out.says("allow it with --connect corp.test:80");
+            // The next name, a name at another port, a denied one, and one that leads to a private network.
+            let (out, log) = run("--connect corp.test:80", "next.test");
+            out.says("allow it with --connect next.test:");
+            assert!(!log.contains("connection"), "{log}");
+            for (rules, name) in [
+                ("--connect corp.test:443", "corp.test"),
+                ("--connect inner.test:80", "inner.test"),
+                ("--connect corp.test:80", "db.corp.test"),
+            ] {
+                let (_, log) = run(rules, name);
+                assert!(!log.contains("bytes"), "{rules} {name}: {log}");
+            }
+            let (out, _) = run("--connect inner.test:80 --connect 10.0.0.1:80", "inner.test");
+            out.success().prints("hello from 10.0.0.1\n");
+        }
+        let learn = format!("{both} ${{SBX% run}} learn -o corp.json -- curl -sS http://corp.test/");
+        internet.run(&learn).success();
+        assert!(internet.world.read("corp.json").unwrap().contains("\"corp.test:80\""));
     });
 }
