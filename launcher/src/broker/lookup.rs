@@ -23,6 +23,9 @@ pub const MOST_ADDRESSES: usize = 32;
 /// another one by now.
 const KEPT: Duration = Duration::from_secs(3);
 
+/// The same for the answer that a name has no address. A program that tries again without a pause asks nobody so often.
+const KEPT_WITHOUT: Duration = Duration::from_secs(1);
+
 /// Maximum number of answers that are kept.
 const MOST_KEPT: usize = 256;
 
@@ -71,7 +74,7 @@ pub struct Lookups {
     /// By the name of each lookup; times of a lookup have a number, too.
     names: HashMap<u64, HostName>,
     lookups: HashMap<HostName, Lookup>,
-    kept: HashMap<HostName, (Instant, Vec<IpAddr>)>,
+    kept: HashMap<HostName, (Instant, Outcome)>,
     next_id: u64,
     buffer: Vec<u8>,
 }
@@ -113,10 +116,10 @@ impl Lookups {
         if !of_hosts.is_empty() {
             return Some(Ok(of_hosts));
         }
-        if let Some((until, addresses)) = self.kept.get(name)
+        if let Some((until, outcome)) = self.kept.get(name)
             && now < *until
         {
-            return Some(Ok(addresses.clone()));
+            return Some(outcome.clone());
         }
         if let Some(lookup) = self.lookups.get_mut(name) {
             lookup.waiting.insert(connection);
@@ -290,10 +293,15 @@ impl Lookups {
             // Without an error the name exists, and has no address.
             (true, false) => Err(lookup.errno.unwrap_or(libc::ENOENT)),
         };
-        if let Ok(addresses) = &outcome {
+        let time = match &outcome {
+            Ok(_) => Some(KEPT),
+            Err(libc::ENOENT) => Some(KEPT_WITHOUT),
+            Err(_) => None,
+        };
+        if let Some(time) = time {
             self.kept.retain(|_, (until, _)| now < *until);
             if self.kept.len() < MOST_KEPT {
-                self.kept.insert(name.clone(), (now + KEPT, addresses.clone()));
+                self.kept.insert(name.clone(), (now + time, outcome.clone()));
             }
         }
         Some(Finished { waiting: lookup.waiting, outcome })

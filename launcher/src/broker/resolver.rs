@@ -108,8 +108,11 @@ pub fn names_of_host(address: IpAddr) -> Vec<HostName> {
     names_at(&text_of(File::open(HOSTS).ok()), address).collect()
 }
 
+/// Loopback has none: inside it is the run's own.
 fn names_at(hosts: &str, address: IpAddr) -> impl Iterator<Item = HostName> {
-    let of_it = entries(hosts).filter(move |(own, _)| own.to_canonical() == address.to_canonical());
+    let is_it =
+        move |own: IpAddr| own == address.to_canonical() && !own.is_loopback() && !own.is_unspecified();
+    let of_it = entries(hosts).filter(move |(own, _)| is_it(own.to_canonical()));
     of_it.flat_map(|(_, names)| names.split_ascii_whitespace()).filter_map(|name| HostName::parse(name).ok())
 }
 
@@ -200,6 +203,6 @@ mod tests {
             (at("::ffff:10.0.0.1"), at("2001:db8::1")),
             (vec!["db.example".into(), "db2.example".into()], vec!["db2.example".to_string()])
         );
-        assert_eq!(at("10.0.0.2"), Vec::<String>::new());
+        assert_eq!((at("10.0.0.2"), at("127.0.0.1")), (vec![], vec![]));
     }
 }

@@ -336,7 +336,14 @@ impl Hosts {
             is_first = used.failed == 1;
         });
         let line = match why_not_looked_up(errno) {
-            Some(cause) => format!("cannot look up '{}': {cause}", shown(Path::new(host))),
+            Some(cause) => {
+                let whole = if host.contains('.') {
+                    ""
+                } else {
+                    ", and domains to search are not tried: name it in full"
+                };
+                format!("cannot look up '{}': {cause}{whole}", shown(Path::new(host)))
+            }
             None if learns == Learns::ByError || errno == libc::ECONNABORTED => return,
             None => {
                 let (host, cause) =

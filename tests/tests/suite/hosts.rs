@@ -185,7 +185,7 @@ fn names_lead_to_no_private_address() {
     in_internets(|internet| {
         for name in ["private.example", "metadata.example", "loop.example"] {
             let out = internet.run(&format!("$SBX --connect {name}:80 -- curl -sS http://{name}/")).failed();
-            out.says(&format!("blocked connection({name}:80)")).says("as --connect 10.0.0.0/8:80 would");
+            out.says(&format!("blocked connection({name}:80)")).says("such as --connect 10.0.0.5:80 (");
             assert!(internet.saw(&format!("question {name} A")));
             internet.saw_nothing_of("connection");
         }
@@ -366,6 +366,27 @@ fn the_report_has_every_host() {
     });
 }
 
+/// The command chooses the names that it asks for.
+#[test]
+fn no_name_looks_like_another_row_of_the_report() {
+    in_internets(|internet| {
+        let ask = r#"import socket
+label = b"inner.test:22: connections 3"
+question = bytes([0, 1, 1, 0, 0, 1]) + bytes(6) + bytes([len(label)]) + label + bytes([0, 0, 1, 0, 1])
+client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+client.connect(("203.0.113.53", 53))
+client.send(question)
+client.recv(512)"#;
+        internet.world.write("ask.py", ask);
+        let out = internet.run(
+            "$SBX -q --report report.json --connect allowed.example -- /usr/bin/python3 ask.py; \
+             ${SBX% run} report show report.json",
+        );
+        let shown = out.success().out();
+        assert!(shown.contains(".test:22: connections 3\": refused 1"), "{shown}");
+    });
+}
+
 #[test]
 fn log_mode_lets_every_host_through_and_lists_it() {
     in_internets(|internet| {
@@ -378,6 +399,10 @@ fn log_mode_lets_every_host_through_and_lists_it() {
         let out =
             out.says("would block dns(A other.example)").says("would block connection(203.0.113.12:80)");
         out.says("--connect 203.0.113.12:80");
+        // Nobody takes connections to other ports, and the line says so.
+        let out = internet
+            .run("$SBX --log-violations --connect allowed.example -- curl -s http://other.example:7/");
+        out.failed().says("sbx: blocked connect(").says("allow it with --connect other.example:7");
         // A name that rules have may lead where they do not. To this machine's loopback it does not lead in log mode.
         let names = ["private", "metadata", "own", "loop"].map(|name| format!("http://{name}.example/"));
         let curl = format!("$SBX --log-violations --connect '*.example:80' -- curl -sS {}", names.join(" "));

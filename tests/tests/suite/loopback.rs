@@ -219,7 +219,7 @@ fn a_connection_that_leads_out_is_named_with_the_way_to_allow_it() {
             (
                 "192.0.2.1:53",
                 "looks up only the hosts that --connect names; allow it with --net host (or one host alone: \
-                 --connect HOST)",
+                 --connect HOST; 'sbx learn' finds which)",
             ),
             ("[2001:db8::1]:80", "allow it with --connect '[2001:db8::1]:80'"),
         ];

@@ -34,6 +34,14 @@ fn an_inner_run_has_the_outer_one_tell_nothing() {
             let out = world.sbx([&outer[..], &[sbx, "run", "-q", "--", "true"]].concat()).run().success();
             assert!(!out.err().contains("sched_setaffinity"), "{out}");
         }
+        // kcmp(2) would tell whether output and errors are one open file.
+        let script = format!(
+            "{} {} {sbx} run -q -- true > log 2>&1 < /dev/null",
+            stage::sbx().display(),
+            outer.join(" ")
+        );
+        world.bare(["sh", "-c", &script]).run().success();
+        assert!(!world.read("log").unwrap().contains("kcmp"));
         let affinity = "import os; os.sched_setaffinity(0, os.sched_getaffinity(0))";
         let out = world.sbx([&outer[..], &["/usr/bin/python3", "-c", affinity]].concat()).run();
         out.failed().says("sched_setaffinity");

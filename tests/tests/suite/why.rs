@@ -299,6 +299,7 @@ fn rules_and_their_reasons_are_named() {
                 "--connect a.example:443",
             ],
         );
+        says(&["--connect", "*:80"], REFUSED, &["nothing else is in", "--connect '*:80'"]);
         for own in ["localhost:443", "127.0.0.1:443", "[::1]:443", "443"] {
             says(&["--connect", own], DEPENDS, &["between the processes of the run", "--host-port 443"]);
         }
@@ -419,7 +420,7 @@ fn invalid_queries_are_refused() {
         (&["--path", "x", "--op", "q"], "made of r, w, x and d"),
         (&["--path", "x", "--op", ""], "--op"),
         (&["--op", "r"], "--path"),
-        (&["--connect", "x:0"], "its port is none"),
+        (&["--connect", "x:0"], "is not a port"),
         (&["--bind", "70000"], "70000"),
         (&["--call", "read", "--path", "x"], "contradict"),
         (&["--path", "x", "-p", "nothing"], "there is no profile of that name"),

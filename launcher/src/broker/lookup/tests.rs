@@ -112,6 +112,13 @@ fn both_families_are_asked_and_the_answer_is_kept() {
     }
     assert_eq!(count.load(Ordering::SeqCst), 2);
     assert!(lookups.queries.is_empty() && lookups.lookups.is_empty() && lookups.names.is_empty());
+    // So is the answer that there is none.
+    let (without, count) = self::server(|question, _| vec![reply(question, "", "")]);
+    let mut lookups = self::lookups(&[without], 5000);
+    for _ in 0..2 {
+        assert_eq!(outcome(&mut lookups, "a.test"), Err(libc::ENOENT));
+    }
+    assert_eq!(count.load(Ordering::SeqCst), 2);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::cli::print;
 use crate::error::Refusal;
 use crate::explain::query::{self, Answer, Destination, Question, Reach, Subject, Verdict, Wanted};
 use crate::host::Host;
-use crate::hosts::{DEFAULT_PORT, HostName};
+use crate::hosts::{DEFAULT_PORT, HostName, HostRule};
 use crate::plan::namespaces::Unavailable;
 use crate::plan::{Draft, Inputs, Plan, Provided};
 use crate::profile::Profile;
@@ -106,14 +106,17 @@ pub fn destination(text: &str) -> Result<Destination, String> {
         Some((host, port)) => (host, port.parse().ok()),
         None => ("", text.parse().ok()),
     };
-    let port =
-        port.filter(|port| *port != 0).ok_or_else(|| "its port is none; write HOST:443".to_string())?;
+    let no_port = || match HostRule::parse(text) {
+        Err(why) => why.to_string(),
+        Ok(_) => "its port is none; write HOST:443".to_string(),
+    };
+    let port = port.filter(|port| *port != 0).ok_or_else(no_port)?;
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let address: Option<IpAddr> = host.parse().ok();
     let is_loopback = address.map_or(host == "localhost", |address| address.is_loopback());
-    let is_elsewhere = !is_loopback && !matches!(host, "" | "*");
+    let is_elsewhere = !is_loopback && !host.is_empty();
     let name = || HostName::parse(host).map_err(|why| format!("'{host}' is not the name of a host: {why}"));
-    let name = (is_elsewhere && address.is_none()).then(name).transpose()?;
+    let name = (is_elsewhere && address.is_none() && host != "*").then(name).transpose()?;
     Ok(Destination { text: text.to_string(), port, is_elsewhere, name, address })
 }
 

@@ -73,9 +73,8 @@ impl Explainer {
             rule.map_or_else(whole, |rule| self.to_connect(&rule))
         };
         match to {
-            _ if !is_tcp && port == DNS_PORT => {
-                whole().map(|hint| hint.noting(Some("or one host alone: --connect HOST")))
-            }
+            _ if !is_tcp && port == DNS_PORT => whole()
+                .map(|hint| hint.noting(Some("or one host alone: --connect HOST; 'sbx learn' finds which"))),
             _ if !is_tcp => whole(),
             Outside::ThisMachine => Some(Hint::of(["--host-port", &port.to_string()])),
             Outside::Address(address) => to_host(&bracketed(&address.to_canonical().to_string())),
@@ -141,10 +140,10 @@ impl Explainer {
     /// Why a connection to a name of a rule is not made: its addresses are none of other machines of the internet.
     pub fn address_of_name_reason(&self, host: &str, port: u16) -> Reason {
         let shown = host_name(host);
+        let denied = if self.denied_hosts.deny.is_empty() { "" } else { " that is not denied" };
         let what = format!(
-            "reaches {shown} at public addresses of other machines, and it has none that is not denied; a rule that \
-             has the address allows it, as --connect 10.0.0.0/8:{port} would (--host-port {port} for the loopback of \
-             this machine)"
+            "reaches {shown} only at public addresses of other machines, and it has none{denied}; a rule with its \
+             address allows it, such as --connect 10.0.0.5:{port} (--host-port {port} for the loopback of this machine)"
         );
         Reason::of(self.rule(&what, "network.connect"), None)
     }

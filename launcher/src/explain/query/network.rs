@@ -6,7 +6,7 @@ use crate::error::Refusal;
 use crate::explain::hint::{Explainer, Hint, Outside};
 use crate::explain::query::{Answer, Rule, Subject, Verdict, network_rule, path};
 use crate::host::landlock::Version;
-use crate::hosts::{HostName, HostRule, Range};
+use crate::hosts::{HostName, HostPattern, HostRule, Range};
 use crate::plan::network::Hosts;
 use crate::plan::rules;
 use crate::profile::{Given, NetworkMode, Text};
@@ -38,7 +38,10 @@ pub fn connect(about: Subject<'_>, destination: &Destination) -> Answer {
     if plan.network.mode == NetworkMode::Private && is_elsewhere {
         let refused = Answer::of(Verdict::Refused, "nothing else is in the run's own network");
         let mut answer = refused.by(network_rule(about));
-        answer.hint = Explainer::of(plan).connecting(outside(destination), port, true);
+        answer.hint = match outside(destination) {
+            Outside::Unknown => Some(Hint::of(["--connect", &shown(destination)])),
+            outside => Explainer::of(plan).connecting(outside, port, true),
+        };
         return answer;
     }
     let names = |text: &str| HostRule::parse(text).is_ok_and(|rule| rule.has_port(port));
@@ -81,12 +84,15 @@ fn to_host(about: Subject<'_>, hosts: &Hosts, destination: &Destination) -> Answ
         answer.hint = Some(to_this_machine(*port));
         return answer;
     }
+    let is_any = name.is_none() && address.is_none();
     // An address that stands for names is none by itself.
     let leads_out = |address| broker::leads_out(rules, address, *port) && !Range::of_names().has(address);
     let allowed = name.as_ref().is_some_and(|name| rules.allow_name(name, *port) && !is_local(name))
-        || address.is_some_and(|address| rules.allow_address(address, *port) && leads_out(address));
+        || address.is_some_and(|address| rules.allow_address(address, *port) && leads_out(address))
+        || is_any && rules.allow.iter().any(|rule| rule.hosts == HostPattern::Any && rule.has_port(*port));
     let is_about = |rule: &&HostRule| {
-        let host = name.as_ref().is_some_and(|name| rule.is_about(name))
+        let host = is_any && rule.hosts == HostPattern::Any
+            || name.as_ref().is_some_and(|name| rule.is_about(name))
             || address.is_some_and(|address| rule.is_about_address(address));
         host && rule.has_port(*port)
     };

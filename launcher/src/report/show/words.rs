@@ -2,11 +2,12 @@
 
 use crate::explain::decode::signal_name;
 use crate::report::show::{name, sentence};
-use crate::text::{UNITS, escape};
+use crate::text::{UNITS, escape, host_name};
 use sbx_client::report::{
     Cause, Exit, Finding, FindingKind, HostUsed, LimitUsed, NetworkMode, NetworkUsed, Output, PublishedPort,
     Report, Rusage, Stream, Unit,
 };
+use std::net::IpAddr;
 
 /// How the run ended, and its exit status where that is another one.
 pub fn ending(report: &Report) -> String {
@@ -116,7 +117,12 @@ pub fn host(used: &HostUsed) -> String {
     what.extend((used.failed > 0).then(|| format!("failed {}", used.failed)));
     what.extend((used.refused > 0).then(|| format!("refused {}", used.refused)));
     let port = used.port.map_or_else(String::new, |port| format!(":{port}"));
-    format!("{}{port}: {}", escape(used.host.as_bytes(), 260), what.join("; "))
+    // The command chooses the names that it asks for. None of them is to look like another row.
+    let host = match used.host.parse::<IpAddr>() {
+        Err(_) if used.host.contains(':') => format!("\"{}\"", escape(used.host.as_bytes(), 260)),
+        _ => host_name(&used.host),
+    };
+    format!("{host}{port}: {}", what.join("; "))
 }
 
 pub fn limit(limit: &LimitUsed) -> String {

@@ -135,7 +135,7 @@ fn what_a_name_leads_to_and_what_is_said_are_looked_at() {
             for name in ["private.example", "loop.example"] {
                 let out =
                     internet.run(&format!("$SBX {WITHOUT} --connect {name}:80 -- {client} http://{name}/"));
-                out.failed().says("as --connect 10.0.0.0/8:80 would");
+                out.failed().says("such as --connect 10.0.0.5:80 (");
                 internet.saw_nothing_of("connection");
             }
             let tls = |name: &str| {

@@ -7,7 +7,7 @@ use super::{FROM_ALLOWED, in_internets};
 fn other_name_servers_are_asked_from_then_on() {
     in_internets(|internet| {
         for flags in ["", "--namespaces none"] {
-            let ask = "curl -sS http://allowed.example/";
+            let ask = "curl -sSf http://allowed.example/";
             let wait = |file| {
                 format!("n=0; until test -e {file} || test $n -gt 400; do n=$((n+1)); sleep 0.05; done")
             };

@@ -248,7 +248,11 @@ impl Handler for Connections {
             }
             Outcome::NoHost(host) => {
                 let reason = judge.explainer.host_reason(&host);
-                let (fate, step) = judge.refusal(libc::ECONNREFUSED);
+                let (fate, step) = match judge.refusal(libc::ECONNREFUSED) {
+                    // Nobody would take it, in log mode either.
+                    (Fate::WouldBlock, _) => (Fate::Blocked, Step::Answer(error(libc::ECONNREFUSED))),
+                    refusal => refusal,
+                };
                 judge.say(fate, call, &told, reason, DecidedBy::Filter);
                 self.hosts.iter().for_each(|hosts| hosts.refused(&host));
                 step
