@@ -69,9 +69,8 @@ pub fn asked(
         return Err(Invalid::DeniedInOpenNetwork(profile.name.to_string()));
     }
     // With `--net private` ports are those of hosts as well: the run stays in a network of its own.
-    let names_hosts = !rules.deny.is_empty()
-        || (request.net == Some(NetworkMode::Private) && !rules.allow.is_empty())
-        || rules.allow.iter().any(|rule| rule.hosts != HostPattern::Any || rule.speaks.is_some());
+    let names_hosts =
+        (request.net == Some(NetworkMode::Private) && !rules.allow.is_empty()) || are_about_hosts(&rules);
     if names_hosts || !request.host_port.is_empty() {
         return named(rules, &network, request, host);
     }
@@ -92,6 +91,19 @@ pub fn asked(
         return Err(Invalid::PortsInside);
     }
     Ok(network)
+}
+
+/// Whether a profile has rules about hosts: its runs have a network of their own then.
+pub fn names_hosts(profile: &Profile) -> Result<bool, Invalid> {
+    let network = &profile.network;
+    let (allow, deny) =
+        (read(&network.connect, HostRule::parse)?, read(&network.deny, HostRule::parse_denial)?);
+    Ok(calls::mode(profile) == NetworkMode::Ports && are_about_hosts(&HostRules { allow, deny }))
+}
+
+fn are_about_hosts(rules: &HostRules) -> bool {
+    let is_about_one = |rule: &HostRule| rule.hosts != HostPattern::Any || rule.speaks.is_some();
+    !rules.deny.is_empty() || rules.allow.iter().any(is_about_one)
 }
 
 /// What the profile allows of a network. A `--net` takes the place of all of it, and so of the hosts that it names.

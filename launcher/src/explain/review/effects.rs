@@ -8,6 +8,7 @@ mod variables;
 
 use crate::error::Refusal;
 use crate::plan::calls::{self, Calls, Extras, Unix};
+use crate::plan::network::names_hosts;
 use crate::plan::rules::Network;
 use crate::profile::foreign::oci::{Asked, is_covered};
 use crate::profile::{
@@ -93,11 +94,17 @@ struct Table {
     is_open: bool,
 }
 
-fn table(profile: &Profile) -> Result<Table, Refusal> {
-    let mode = match calls::mode(profile) {
+/// The network of such a run. One that reaches hosts has one of its own.
+fn mode(profile: &Profile) -> Result<NetworkMode, Refusal> {
+    Ok(match calls::mode(profile) {
         NetworkMode::Loopback => NetworkMode::Private,
+        NetworkMode::Ports if names_hosts(profile)? => NetworkMode::Private,
         mode => mode,
-    };
+    })
+}
+
+fn table(profile: &Profile) -> Result<Table, Refusal> {
+    let mode = mode(profile)?;
     let bind = profile.network.bind.iter().map(|entry| entry.value).collect();
     let network = Network { mode, bind, ..Network::default() };
     let view = has_namespaces(profile);

@@ -81,3 +81,17 @@ fn every_word_of_a_protection_is_compared() {
         assert_eq!(outputs, ["", "made\n"]);
     });
 }
+
+/// A run that reaches hosts has a network of its own, where it may listen as without.
+#[test]
+fn hosts_take_nothing_away_that_a_network_of_its_own_has() {
+    promise!(kernel::PATHS);
+    in_worlds(|world| {
+        let hosts = json!({ "network": { "mode": "allow", "connect": ["example.org:443"] } });
+        world.write("../more.json", extended("workspace", &hosts).to_string());
+        let out = world.sbx(["profile", "diff", "workspace", "../more.json"]).run().exited(1);
+        let reach = "  reach      example.org:443 by network.connect[0]";
+        assert!(out.out().starts_with(&format!("only '../more.json' gives:\n{reach}")), "{out}");
+        assert_eq!(out.out().lines().count(), 2, "{out}");
+    });
+}

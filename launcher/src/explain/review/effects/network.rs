@@ -55,7 +55,7 @@ pub fn differ(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) -> Resu
 /// kernel chooses, wherever listen(2) goes through, for Landlock is not asked.
 fn in_listening(more: &Profile, less: &Profile, effects: &mut Vec<Effect>) -> Result<(), Refusal> {
     let listens = |profile: &Profile| -> Result<bool, Refusal> {
-        let is_outside = matches!(calls::mode(profile), NetworkMode::Host | NetworkMode::Ports);
+        let is_outside = matches!(super::mode(profile)?, NetworkMode::Host | NetworkMode::Ports);
         let Some(call) = Call::named(b"listen").filter(|_| is_outside) else { return Ok(false) };
         Ok(super::table(profile)?.allows(call))
     };
