@@ -4,7 +4,7 @@ use crate::explain::caller;
 use crate::explain::decode::{Access, Address, PathArgument, ProcessMemory};
 use crate::explain::hint::attempt::Change;
 use crate::explain::hint::capability::{self, Lacking, Nowhere, Wanted, Whose};
-use crate::explain::hint::topic::Topic;
+use crate::explain::hint::topic::{self, Topic};
 use crate::explain::hint::{Explainer, Hint, Refused, matches, place};
 use crate::explain::infer;
 use crate::plan::calls;
@@ -69,6 +69,10 @@ impl Explainer {
     pub(super) fn hint(&mut self, refused: &Refused<'_>) -> Option<Hint> {
         match refused.topic {
             Topic::UnixConnection if refused.name == "connect" => return self.socket_file(refused),
+            // They take a capability, or lead nowhere.
+            Topic::Packets if topic::is_raw(&refused.data.args) || self.network == NetworkMode::Private => {
+                return None;
+            }
             // Landlock keeps them apart, whatever the filter allows.
             Topic::UnixAbstract => return None,
             // Where there are path rules the supervisor changes modes, and never makes such a file.

@@ -240,7 +240,9 @@ impl Explainer {
             (Topic::UnixConnection, _) => "network.unix",
             (Topic::Internet, NetworkMode::Ports) => "network.connect",
             (Topic::Internet, NetworkMode::Private) if refused.name == "connect" => "network.mode",
-            (Topic::Internet | Topic::Socket | Topic::Netlink, NetworkMode::None) => "network.mode",
+            (Topic::Internet | Topic::Packets | Topic::Socket | Topic::Netlink, NetworkMode::None) => {
+                "network.mode"
+            }
             _ => "syscalls.default",
         }
     }
@@ -331,7 +333,9 @@ impl Explainer {
             Topic::UnixAbstract => "reaches no UNIX sockets without a file",
             Topic::UnixSocket if self.attempts.makes_unix_sockets() => "makes no UNIX sockets of this type",
             Topic::UnixSocket => "makes no UNIX sockets",
-            Topic::Internet | Topic::Socket if self.network == NetworkMode::None => "has no network",
+            Topic::Internet | Topic::Packets | Topic::Socket if self.network == NetworkMode::None => {
+                "has no network"
+            }
             Topic::Internet if self.proxy.is_some() => "reaches its hosts over TCP alone",
             Topic::Internet if self.network == NetworkMode::Ports => {
                 "may only use TCP, on the ports that were named"
@@ -342,6 +346,7 @@ impl Explainer {
             _ if refused.name == "listen" => "waits for no connections",
             Topic::Internet if refused.name.starts_with("send") => "connects no socket by what it sends",
             Topic::Internet => "makes no internet sockets of this type",
+            Topic::Packets => "makes no sockets for ping and raw packets",
             Topic::Netlink => "allows no netlink sockets",
             Topic::SetId if self.attempts.has_path_rules() => {
                 "makes no set-user-ID or set-group-ID files, and no flag helps"

@@ -206,7 +206,7 @@ fn cases() -> Vec<Case> {
             "socket",
             vec![2, 2, 1],
             none(),
-            "makes no internet sockets of this type",
+            "makes no sockets for ping and raw packets",
             "--allow-calls socket (with any arguments)",
         ),
         ("workspace", Off, "socket", vec![16, 3, 0], none(), "allows no netlink sockets", "--net host"),

@@ -33,6 +33,8 @@ pub enum Topic {
     UnixSocket,
     /// IPv4 and IPv6.
     Internet,
+    /// Sockets for ICMP and for whole packets, as ping makes them.
+    Packets,
     /// Netlink.
     Netlink,
     /// Sockets of other families.
@@ -61,6 +63,7 @@ pub fn of(call: Call, data: &Data, decoded: &Decoded) -> Topic {
         "clone3" if decoded.text.contains("CLONE_NEW") => Topic::Namespaces,
         "clone3" if decoded.text.contains("CLONE_THREAD") => Topic::Threads,
         "execve" | "execveat" | "fork" | "vfork" | "clone" | "clone3" => Topic::Processes,
+        "socket" if is_for_packets(&data.args) => Topic::Packets,
         "socket" | "socketpair" => family(i32::try_from(data.args[0] & 0xffff_ffff).unwrap_or(-1)),
         "fcntl" | "ioctl" if has_signals_sent(call.name(), &data.args) => Topic::DescriptorSignals,
         "ioctl" if acts_on_terminal(call, data) => Topic::Terminal,
@@ -96,6 +99,22 @@ fn acts_on_terminal(call: Call, data: &Data) -> bool {
     const SAFE: &str = "tty-safe";
     let mut safe = restrictions::of_call(call).filter(|place| restrictions::name(*place) == SAFE);
     safe.any(|place| !matches(place, data))
+}
+
+/// Whether a socket of IPv4 or IPv6 is for ICMP or for whole packets. The type has flags beside it.
+fn is_for_packets(args: &[u64; 6]) -> bool {
+    let [family, protocol] = [args[0] as i32, args[2] as i32];
+    let is_icmp = matches!(
+        (family, protocol),
+        (libc::AF_INET, libc::IPPROTO_ICMP) | (libc::AF_INET6, libc::IPPROTO_ICMPV6)
+    );
+    matches!(family, libc::AF_INET | libc::AF_INET6) && (is_raw(args) || is_icmp)
+}
+
+/// Whether it is for whole packets. That takes a capability (raw(7)).
+pub fn is_raw(args: &[u64; 6]) -> bool {
+    const TYPE: i32 = 0xf;
+    args[1] as i32 & TYPE == libc::SOCK_RAW
 }
 
 fn family(family: i32) -> Topic {
