@@ -37,6 +37,18 @@ fn sockets_and_pipes_signal_the_commands_own_processes() {
             let out = world.sbx(words).run().success();
             assert!(!out.out().contains("signalled"), "{flags:?}: {out}");
         }
+        // Who may name no owner, or call neither, has no descriptor signal anybody.
+        let alone = "import fcntl, socket, struct\n\
+            try: fcntl.ioctl(socket.socketpair()[0], 0x5452, struct.pack('i', 1)); print('done')\n\
+            except OSError as error: print(error.errno)";
+        for (flags, shown) in [
+            (&[][..], "done\n"),
+            (&["--deny-calls", "fcntl[owner]"], "1\n"),
+            (&["--deny-calls", "ioctl"], "1\n"),
+        ] {
+            let words = [&["run", "-q"][..], flags, &["--", "/usr/bin/python3", "-c", alone]].concat();
+            world.sbx(words).run().success().prints(shown);
+        }
     });
 }
 
