@@ -119,6 +119,13 @@ pub struct Request {
     pub command: Vec<OsString>,
 }
 
+impl Request {
+    /// Whether what is refused is to be let through, and listed.
+    pub fn lists_violations(&self) -> bool {
+        self.log_violations || self.on_violation == Some(OnViolation::Log)
+    }
+}
+
 /// Action on a violation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnViolation {

@@ -4,7 +4,7 @@ use crate::hosts::{DNS_PORT, HostName};
 use std::fs::File;
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::time::Duration;
 
 /// The file of hosts(5).
@@ -38,7 +38,7 @@ pub struct Resolver {
 impl Resolver {
     /// Reads the files. What is not there, or not readable, counts as empty.
     pub fn of_host() -> Resolver {
-        Resolver::of_files(FILES.map(|path| File::open(path).ok()))
+        Resolver::of_files(FILES.map(open))
     }
 
     /// Of both files.
@@ -105,7 +105,7 @@ impl Resolver {
 
 /// The names that this machine's hosts(5) has for an address.
 pub fn names_of_host(address: IpAddr) -> Vec<HostName> {
-    names_at(&text_of(File::open(HOSTS).ok()), address).collect()
+    names_at(&text_of(open(HOSTS)), address).collect()
 }
 
 /// Loopback has none: inside it is the run's own.
@@ -123,6 +123,12 @@ fn entries(hosts: &str) -> impl Iterator<Item = (IpAddr, &str)> {
         let (address, names) = line.split_once(|c: char| c.is_ascii_whitespace())?;
         Some((address.parse().ok()?, names))
     })
+}
+
+/// Opens a file. What is none is not waited for: a command that may write there can put anything in its place.
+fn open(path: &str) -> Option<File> {
+    let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).ok()?;
+    file.metadata().is_ok_and(|meta| meta.is_file()).then_some(file)
 }
 
 fn text_of(file: Option<File>) -> String {
@@ -152,9 +158,9 @@ impl Files {
         if now == self.seen {
             return;
         }
-        let open = |path| File::open(path).or_else(|_| File::open("/dev/null"));
+        let open = |path| open(path).or_else(|| File::open("/dev/null").ok());
         let [configuration, hosts] = FILES.map(open);
-        if let (Ok(configuration), Ok(hosts)) = (configuration, hosts)
+        if let (Some(configuration), Some(hosts)) = (configuration, hosts)
             && pass(&[configuration, hosts])
         {
             self.seen = now;

@@ -124,10 +124,14 @@ impl Settings {
             return Err(Refusal::new("cannot run commands: there is neither bash nor sh"));
         };
         let (usual_time, most_time) = match start.request.timeout {
-            None => (Some(USUAL_TIME), Some(MOST_TIME)),
+            None => {
+                let at_most =
+                    |time: Duration| Some(plan.limits.timeout.map_or(time, |limit| limit.min(time)));
+                (at_most(USUAL_TIME), at_most(MOST_TIME))
+            }
             Some(bound) => (bound.limit(), bound.limit()),
         };
-        let output = output(&start.request)?;
+        let output = output(&start.request, plan)?;
         let flags = absolute(&start.flags, host.directory()?);
         let mut places = Places::of(plan, &workspace, host.directory()?);
         for given in flags.iter().filter(|given| given.is_path) {
@@ -207,9 +211,9 @@ fn within_reach(name: &str, file: &Path) -> Refusal {
 }
 
 /// Bytes of each stream that are passed on.
-fn output(request: &Request) -> Result<u64, Refusal> {
+fn output(request: &Request, plan: &Plan) -> Result<u64, Refusal> {
     match request.max_output {
-        None => Ok(USUAL_OUTPUT),
+        None => Ok(plan.limits.output.map_or(USUAL_OUTPUT, |limit| limit.min(USUAL_OUTPUT))),
         Some(bound) => bound.limit().filter(|bytes| *bytes <= MOST_OUTPUT).ok_or_else(|| {
             Refusal::new(format!(
                 "--max-output of sbx mcp is at most {MOST_OUTPUT}: a model reads what is passed on"

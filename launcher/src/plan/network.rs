@@ -11,6 +11,7 @@ use crate::plan::validation::Invalid;
 use crate::profile::{Given, NetworkMode, Profile, Text, groups};
 use crate::request::Request;
 use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 
 /// The hosts that a run reaches, and how.
@@ -68,6 +69,8 @@ pub fn asked(
     if network.mode == NetworkMode::Host && !profile.network.deny.is_empty() {
         return Err(Invalid::DeniedInOpenNetwork(profile.name.to_string()));
     }
+    let denied = HostRules { allow: Vec::new(), deny: read(&profile.network.deny, HostRule::parse_denial)? };
+    request.host_port.iter().try_for_each(|port| may_be_brought(*port, &denied))?;
     // With `--net private` ports are those of hosts as well: the run stays in a network of its own.
     let names_hosts =
         (request.net == Some(NetworkMode::Private) && !rules.allow.is_empty()) || are_about_hosts(&rules);
@@ -91,6 +94,18 @@ pub fn asked(
         return Err(Invalid::PortsInside);
     }
     Ok(network)
+}
+
+/// Refuses a port of this machine's loopback that is denied.
+fn may_be_brought(port: u16, rules: &HostRules) -> Result<(), Invalid> {
+    let own: [IpAddr; 2] = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()];
+    match own.into_iter().find_map(|address| rules.denial_at(address, port)) {
+        Some(denial) => Err(Invalid::NeverApplies {
+            rule: format!("--host-port {port}"),
+            why: format!("'{denial}' is denied"),
+        }),
+        None => Ok(()),
+    }
 }
 
 /// Whether a profile has rules about hosts: its runs have a network of their own then.

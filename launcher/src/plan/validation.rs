@@ -134,7 +134,8 @@ pub(crate) fn contradictions(request: &Request) -> Result<(), Invalid> {
         .or(given(request.summary, "--summary"));
     let fails = request.on_violation.is_some_and(|action| action != request::OnViolation::Log);
     let fails = given(fails, "--on-violation kill or errno");
-    let logs = given(request.log_violations, "--log-violations");
+    let logs = if request.log_violations { "--log-violations" } else { "--on-violation log" };
+    let logs = given(request.lists_violations(), logs);
     let quiet = given(request.quiet && reports.is_none(), "--quiet");
     let verify = given(request.verify, "--verify");
     let unconfined = given(request.dangerously_unconfined, "--dangerously-unconfined");
@@ -150,10 +151,10 @@ pub(crate) fn contradictions(request: &Request) -> Result<(), Invalid> {
     let host_port = given(!request.host_port.is_empty(), "--host-port");
     let publish = given(!request.publish.is_empty(), "--publish");
     let pairs = [
+        (verify, logs),
         (logs, exec),
         (logs, fails),
         (logs, quiet),
-        (verify, logs),
         (verify, unconfined),
         (explain, exec),
         (explain, quiet),
@@ -191,6 +192,10 @@ fn restricts(request: &Request) -> bool {
         || !request.deny_calls.is_empty()
         || !request.allow_calls.is_empty()
         || request.net.is_some()
+        || !request.connect.is_empty()
+        || !request.bind.is_empty()
+        || request.home.is_some()
+        || request.static_programs.is_some()
         || request.on_violation.is_some()
         || request.log_violations
         || request.require.is_some()
@@ -244,7 +249,7 @@ pub(crate) fn level(
     namespaces: &Choice,
     warnings: &mut Vec<String>,
 ) -> Result<(), Invalid> {
-    let required = request.require.or(profile.require.as_deref().copied());
+    let required = request.require.max(profile.require.as_deref().copied());
     let (files, tcp) = (landlock >= Version::FILES, landlock >= Version::TCP);
     if required.is_some_and(|required| required > Level::of(files, tcp, *namespaces == Choice::Made)) {
         let missing = match namespaces {

@@ -86,7 +86,7 @@ pub fn loudness(request: &Request, host: &Host) -> Result<Loudness, Refusal> {
     let Some(word) = host.variable(LOG) else { return Ok(Loudness::Normal) };
     match word.as_bytes() {
         // These flags ask for lines.
-        b"quiet" if request.explain || request.log_violations => Ok(Loudness::Normal),
+        b"quiet" if request.explain || request.lists_violations() => Ok(Loudness::Normal),
         b"quiet" => Ok(Loudness::Quiet),
         b"normal" => Ok(Loudness::Normal),
         b"verbose" => Ok(Loudness::Verbose),

@@ -43,6 +43,7 @@ pub use model::{
     SettingsCopy, Source,
 };
 pub use origin::{Given, List, Origin, Shared, Text};
+pub(crate) use overlap::covers;
 pub use pattern::{Name, Pattern};
 pub use rules::FreeConditions;
 pub use search::{SIZE_LIMIT, Search};

@@ -69,7 +69,7 @@ pub(crate) fn extend(
 }
 
 /// Whether everything that `narrow` matches is matched by `wide`.
-fn covers(wide: &When, narrow: &When) -> bool {
+pub(crate) fn covers(wide: &When, narrow: &When) -> bool {
     shadow::covers(&wide.any(), &narrow.any())
 }
 

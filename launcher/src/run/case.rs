@@ -32,6 +32,7 @@ use crate::supervise::hosts::Hosts;
 use crate::supervise::judge::{Judge, PolicyProgram};
 use crate::supervise::violation::Violations;
 use crate::sys::descriptor;
+use crate::sys::file::{self, Identity};
 use crate::sys::privilege::{CapabilitySet, Limit};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -76,6 +77,8 @@ pub struct Case {
     domain: Domain,
     /// The capabilities that the user has outside.
     outside: CapabilitySet,
+    /// What the command gets of ours, where that counts.
+    handed: Vec<Identity>,
     null_device: NullDevice,
 }
 
@@ -120,6 +123,7 @@ impl Case {
                 scoped,
             },
             outside: plan.outside,
+            handed: if notified.has(Notified::SignalDriven) { handed_over(plan) } else { Vec::new() },
             null_device: NullDevice::new(plan.paths.as_deref(), plan.denied.clone()),
             layout,
         }
@@ -192,7 +196,9 @@ impl Case {
                     table.register(kind, DatagramPairs::new(self.calls.clone(), maker));
                 }
                 Notified::NullDevice => table.register(kind, self.null_device.clone()),
-                Notified::SignalDriven => table.register(kind, SignalDriven::new(self.calls.clone())),
+                Notified::SignalDriven => {
+                    table.register(kind, SignalDriven::new(self.calls.clone(), self.handed.clone()))
+                }
                 Notified::Attributes => table.register(kind, Attributes { granted, layout }),
                 Notified::Ports => {
                     let (domain, outside) = (self.domain.clone(), self.outside);
@@ -233,4 +239,10 @@ fn configs_of(
 ) -> Option<Configs> {
     let Watch::Reaper(reaper) = watch else { return None };
     Some(Configs::new(layout?.clone(), presence?, marks, reaper.pid))
+}
+
+/// The files that the command gets as standard input, output and error, and those that are passed on.
+fn handed_over(plan: &Plan) -> Vec<Identity> {
+    let numbers = (0..3).chain(plan.pass.iter().copied());
+    numbers.filter_map(|number| file::identity(descriptor::by_number(number)).ok()).collect()
 }

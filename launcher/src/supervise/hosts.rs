@@ -118,7 +118,7 @@ impl Hosts {
             Some(door) => Way::Out(host, *door),
             // Whichever name server is asked, the broker answers.
             None if port == DNS_PORT => Way::AsSaid,
-            None => Way::Refused(self.by_its_name(host)),
+            None => Way::Refused(host),
         }
     }
 
@@ -134,7 +134,7 @@ impl Hosts {
             return match port {
                 _ if is_brought || proxy.are_at(ip, port) => Way::AsSaid,
                 DNS_PORT => Way::Questions(questions.address(address.is_ipv6())),
-                _ => Way::Refused(self.by_its_name(host)),
+                _ => Way::Refused(host),
             };
         }
         let is_allowed = self.allows(&host) || self.logs && port != DNS_PORT;
@@ -142,7 +142,7 @@ impl Hosts {
         match told {
             Some(told) => Way::ByProxy(host, proxy.address(address.is_ipv6()), told),
             None if port == DNS_PORT => Way::Questions(questions.address(address.is_ipv6())),
-            None => Way::Refused(self.by_its_name(host)),
+            None => Way::Refused(host),
         }
     }
 
@@ -159,8 +159,20 @@ impl Hosts {
             IpAddr::V6(_) => None,
         };
         let host = Host { name, address: ip, port: address.port() };
-        // The broker has it by its name then.
-        if self.logs && !ip.is_loopback() && !self.allows(&host) { self.by_its_name(host) } else { host }
+        if host.name.is_some() || ip.is_loopback() || Range::of_names().has(ip) || self.allows(&host) {
+            return host;
+        }
+        Host { name: self.by_file(ip, host.port), ..host }
+    }
+
+    /// The name that hosts(5) gives an address, where it is the name that a rule has, or could have.
+    fn by_file(&self, address: IpAddr, port: u16) -> Option<HostName> {
+        let rules = &self.plan.rules;
+        let mut names = broker::names_of_host(address);
+        match names.iter().position(|name| rules.allow_name(name, port)) {
+            Some(place) => rules.allow_resolved(address, port).then(|| names.swap_remove(place)),
+            None => names.into_iter().next(),
+        }
     }
 
     /// Whether rules name a host. An address that stands for names is none by itself.
@@ -168,26 +180,8 @@ impl Hosts {
         let rules = &self.plan.rules;
         match name {
             Some(name) => rules.allow_name(name, *port),
-            None if Range::of_names().has(*address) => false,
-            None => {
-                let by_name =
-                    || rules.allow_resolved(*address, *port) && self.has_rule_by_name(*address, *port);
-                rules.allow_address(*address, *port) || by_name()
-            }
+            None => rules.allow_address(*address, *port) && !Range::of_names().has(*address),
         }
-    }
-
-    /// Whether hosts(5) gives an address to a name of a rule.
-    fn has_rule_by_name(&self, address: IpAddr, port: u16) -> bool {
-        broker::names_of_host(address).iter().any(|name| self.plan.rules.allow_name(name, port))
-    }
-
-    /// A host that no rule has, by the name that hosts(5) gives it, which a rule can be about.
-    fn by_its_name(&self, host: Host) -> Host {
-        let is_known = host.name.is_some() || self.has_rule_by_name(host.address, host.port);
-        let name = || broker::names_of_host(host.address).into_iter().next();
-        let name = if is_known { host.name } else { name() };
-        Host { name, ..host }
     }
 
     /// Remembers who asks name servers, or the proxy: a refused name is told of that program.
@@ -434,9 +428,10 @@ fn host_of(shown: &str, port: u16) -> Host {
     Host { name: HostName::parse(shown).ok(), address, port }
 }
 
-/// A host as the broker is told of it.
+/// A host as the broker is told of it. One that hosts(5) has may have several names, and the broker knows them.
 fn said(host: &Host) -> said::Host {
-    host.name.clone().map_or(said::Host::Address(host.address), said::Host::Name)
+    let name = host.name.clone().filter(|_| Range::of_names().has(host.address));
+    name.map_or(said::Host::Address(host.address), said::Host::Name)
 }
 
 /// The error that connect(2) has for a failure that only the broker knows.

@@ -14,8 +14,7 @@ pub const FIOASYNC: u32 = 0x5452;
 /// Has calls on a descriptor return at once, or no longer.
 pub const FIONBIO: u32 = 0x5421;
 
-/// Kinds of owners (F_GETOWN_EX), of which the third is a group.
-const OF_THREAD: libc::c_int = 0;
+/// A kind of owner (F_GETOWN_EX). The others are threads and groups.
 const OF_PROCESS: libc::c_int = 1;
 
 /// What is changed of a descriptor.
@@ -33,10 +32,21 @@ pub fn is_socket_or_pipe(file: &OwnedFd) -> bool {
     rustix::fs::fstat(file).is_ok_and(|stat| is(FileType::from_raw_mode(stat.st_mode)))
 }
 
-/// Whether what it would signal is nobody yet, or this process.
-pub fn has_no_other_owner(file: &OwnedFd, process: Pid) -> bool {
-    let may_own = [(OF_PROCESS, process), (OF_PROCESS, 0), (OF_THREAD, 0)];
-    owner(file).is_ok_and(|owner| may_own.contains(&owner))
+/// Makes sure that it signals this process or nobody. False: it belongs to another one. What belongs to a process that
+/// cannot be seen from here looks as if it belonged to nobody, and does so afterwards.
+pub fn settle_owner(file: &OwnedFd, process: Pid) -> bool {
+    match owner(file) {
+        Ok((_, 0)) => disown(file).is_ok(),
+        Ok(owner) => owner == (OF_PROCESS, process),
+        Err(_) => false,
+    }
+}
+
+/// Takes it from whoever it belongs to.
+fn disown(file: &OwnedFd) -> Result<(), SyscallError> {
+    // SAFETY: plain numbers, the first of which is an open descriptor.
+    let result = unsafe { libc::fcntl(file.as_raw_fd(), F_SETOWN as libc::c_int, 0) };
+    checked("fcntl(F_SETOWN)", result).map(drop)
 }
 
 /// Changes what it is told to.

@@ -11,6 +11,7 @@ mod command_line;
 mod commands;
 mod corpus;
 mod debuggers;
+mod denials;
 mod denied_at_home;
 mod devices;
 mod embedding;

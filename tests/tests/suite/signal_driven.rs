@@ -52,21 +52,24 @@ fn sockets_and_pipes_signal_the_commands_own_processes() {
     });
 }
 
-/// A caller that owns what is the command's standard input. It says whether it was signalled.
+/// A caller that owns what the command gets at this number. It says whether it was signalled.
 const CALLER: &str = "import fcntl, os, signal, socket, subprocess, sys, time\n\
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGIO])\n\
     own, other = socket.socketpair()\n\
+    number = int(sys.argv[2])\n\
+    os.dup2(own.fileno(), number) if number else None\n\
     owner = int(sys.argv[1]) * os.getpid()\n\
     if owner < 0: os.setpgid(0, 0)\n\
     fcntl.fcntl(own, fcntl.F_SETOWN, owner)\n\
     inside = 'import fcntl, struct\\n' \\\n\
-    \x20   'try: fcntl.ioctl(0, 0x5452, struct.pack(\"i\", 1)); print(\"done\")\\n' \\\n\
+    \x20   f'try: fcntl.ioctl({number}, 0x5452, struct.pack(\"i\", 1)); print(\"done\")\\n' \\\n\
     \x20   'except OSError as error: print(error.errno)\\n' \\\n\
-    \x20   f'try: fcntl.fcntl(0, fcntl.F_SETOWN, {os.getpid()}); print(\"owned\")\\n' \\\n\
+    \x20   f'try: fcntl.fcntl({number}, fcntl.F_SETOWN, {os.getpid()}); print(\"owned\")\\n' \\\n\
     \x20   'except OSError as error: print(error.errno)'\n\
-    subprocess.run(sys.argv[2:] + ['/usr/bin/python3', '-c', inside], stdin=own, check=True)\n\
+    subprocess.run(sys.argv[3:] + ['/usr/bin/python3', '-c', inside], stdin=own, pass_fds=[number] if number else [], check=True)\n\
     other.send(b'x')\n\
-    print('signalled' if signal.sigtimedwait([signal.SIGIO], 0.3) else 'silence')\n";
+    print('signalled' if signal.sigtimedwait([signal.SIGIO], 0.3) else 'silence')\n\
+    print(fcntl.fcntl(own, fcntl.F_GETFL) & os.O_ASYNC)\n";
 
 /// A socket that the caller hands over signals the caller, if it asked for that. Whether it does is the caller's
 /// to say.
@@ -75,17 +78,21 @@ fn nobody_outside_is_signalled() {
     promise!(namespaces);
     in_worlds(|world| {
         let sbx = stage::sbx();
-        let by = |owner: &str, words: &[&str]| {
-            let all = [&["/usr/bin/python3", "-c", CALLER, owner][..], words].concat();
+        let by = |owner: &str, number: &str, words: &[&str]| {
+            let all = [&["/usr/bin/python3", "-c", CALLER, owner, number][..], words].concat();
             world.bare(all).run().success().out()
         };
-        let run = [&sbx.to_string_lossy(), "run", "-q", "--"];
-        for owner in ["1", "-1"] {
-            assert_eq!(by(owner, &[]), "done\nowned\nsignalled\n", "{owner}");
-            let shown = by(owner, &run);
-            assert!(shown.starts_with("1\n") && shown.ends_with("\nsilence\n"), "{owner}: {shown}");
-            // Process numbers of the caller are not those of the run.
-            assert!(shown.contains("\n3\n"), "{owner}: {shown}");
+        let sbx = sbx.to_string_lossy();
+        // 0: nobody, until the caller says so.
+        for owner in ["1", "-1", "0"] {
+            for (number, run) in
+                [("0", &[&*sbx, "run", "-q", "--"][..]), ("7", &[&*sbx, "run", "-q", "--pass-fd", "7", "--"])]
+            {
+                let twin = by(owner, number, &[]);
+                assert_eq!(twin, "done\nowned\nsignalled\n8192\n", "{owner} {number}");
+                // Process numbers of the caller are not those of the run.
+                assert_eq!(by(owner, number, run), "1\n3\nsilence\n0\n", "{owner} {number}");
+            }
         }
     });
 }

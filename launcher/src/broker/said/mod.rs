@@ -15,6 +15,7 @@ pub mod tls;
 
 use crate::hosts::{HostName, HostRules, Protocol};
 use std::net::IpAddr;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// Maximum number of bytes that are looked at.
@@ -43,6 +44,8 @@ pub enum Host {
     Name(HostName),
     /// By its address.
     Address(IpAddr),
+    /// By an address that hosts(5) gives to these names of rules, of which there is one at least.
+    ByFile(IpAddr, Rc<[HostName]>),
     /// This machine, at a port that was brought inside.
     Loopback,
 }
@@ -51,7 +54,8 @@ impl std::fmt::Display for Host {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Host::Name(name) => name.fmt(f),
-            Host::Address(address) => address.fmt(f),
+            Host::ByFile(_, names) if let Some(name) = names.first() => name.fmt(f),
+            Host::Address(address) | Host::ByFile(address, _) => address.fmt(f),
             Host::Loopback => f.write_str("localhost"),
         }
     }
@@ -112,7 +116,7 @@ pub fn judge(part: Part, bytes: &[u8], host: &Host, port: u16, rules: &HostRules
         Said::Unfinished | Said::Wrong => return Verdict::Mismatch(None),
         // Who asks for an address has no name to say.
         Said::Nothing => match host {
-            Host::Name(_) => return Verdict::Mismatch(None),
+            Host::Name(_) | Host::ByFile(..) => return Verdict::Mismatch(None),
             Host::Address(_) | Host::Loopback => return Verdict::Matches,
         },
         Said::Host(text) => text,
@@ -128,7 +132,8 @@ pub fn judge(part: Part, bytes: &[u8], host: &Host, port: u16, rules: &HostRules
 fn matches(text: &[u8], host: &Host, port: u16, rules: &HostRules) -> bool {
     match (host, HostName::from_ascii(text)) {
         (Host::Name(name), Ok(said)) => said == *name,
-        (Host::Name(_), Err(_)) => false,
+        (Host::ByFile(_, names), Ok(said)) => names.contains(&said),
+        (Host::Name(_) | Host::ByFile(..), Err(_)) => false,
         (Host::Address(_), Ok(said)) => rules.allow_name(&said, port),
         (Host::Address(address), Err(_)) => {
             address_in(text).is_some_and(|said| said == address.to_canonical())

@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use rustix::net::SocketFlags;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 use std::time::Instant;
 
 impl Loop {
@@ -82,6 +83,7 @@ impl Loop {
     /// A connection of a client of the proxy, which has said whom it wants to reach.
     pub(super) fn open_for_client(&mut self, socket: OwnedFd, wish: Wish, now: Instant) {
         let Wish { host, port, form, head } = wish;
+        let host = if let Host::Address(address) = host { self.by_file(address, port) } else { host };
         let protocols = if self.allow(&host, port) {
             self.protocols(&host, port)
         } else {
@@ -102,6 +104,7 @@ impl Loop {
         match host {
             Host::Name(name) => self.rules.allow_name(name, port) || self.watches && !dns::is_local(name),
             Host::Address(address) => self.allow_address(*address, port),
+            Host::ByFile(address, _) => self.watches || self.may_dial(*address, port),
             Host::Loopback => true,
         }
     }
@@ -109,10 +112,8 @@ impl Loop {
     fn protocols(&self, host: &Host, port: u16) -> Vec<Protocol> {
         match host {
             Host::Name(name) => self.rules.protocols_of_name(name, port),
-            Host::Address(address) if self.rules.allow_address(*address, port) => {
-                self.rules.protocols_of_address(*address, port)
-            }
-            Host::Address(address) => self.rules.protocols_of_names(&self.names_at(*address, port), port),
+            Host::Address(address) => self.rules.protocols_of_address(*address, port),
+            Host::ByFile(_, names) => self.rules.protocols_of_names(names, port),
             Host::Loopback => Vec::new(),
         }
     }
@@ -137,7 +138,7 @@ impl Loop {
                     self.resolved_for(id, &outcome, now);
                 }
             }
-            Host::Address(address) => self.dial(id, &[address], now),
+            Host::Address(address) | Host::ByFile(address, _) => self.dial(id, &[address], now),
             Host::Loopback => self.dial(id, &[Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()], now),
         }
     }
@@ -168,22 +169,25 @@ impl Loop {
         if self.book.names.is_synthetic(address) {
             return self.book.names.name_of(address).cloned().map(Host::Name);
         }
-        let mut names = self.lookups.names_at(address);
-        let named = names.next().filter(|_| self.watches && !self.rules.allow_address(address, port));
-        Some(named.map_or(Host::Address(address), Host::Name))
+        Some(self.by_file(address, port))
     }
 
-    /// The names of rules that hosts(5) gives to an address.
-    fn names_at(&self, address: IpAddr, port: u16) -> Vec<HostName> {
-        self.lookups.names_at(address).filter(|name| self.rules.allow_name(name, port)).collect()
+    /// The host at an address, by the names that hosts(5) gives it, where those are what rules are about.
+    fn by_file(&self, address: IpAddr, port: u16) -> Host {
+        if self.rules.allow_address(address, port) {
+            return Host::Address(address);
+        }
+        let may = self.watches || self.rules.allow_resolved(address, port);
+        let has_rule = |name: &HostName| may && (self.watches || self.rules.allow_name(name, port));
+        let names: Rc<[HostName]> = self.lookups.names_at(address).filter(has_rule).collect();
+        if names.is_empty() { Host::Address(address) } else { Host::ByFile(address, names) }
     }
 
     /// In log mode, too, an address of loopback means the command's own machine, not this one.
     fn allow_address(&self, address: IpAddr, port: u16) -> bool {
         let is_own = address.is_loopback() || address.is_unspecified();
-        let by_name = || self.rules.allow_resolved(address, port) && !self.names_at(address, port).is_empty();
-        let is_allowed = self.rules.allow_address(address, port) || by_name();
-        is_allowed && self.may_dial(address, port) || self.watches && !is_own
+        let by_rules = || self.rules.allow_address(address, port) && self.may_dial(address, port);
+        by_rules() || self.watches && !is_own
     }
 
     /// Accepts nothing until there is room again. What waits stays in the queues of the sockets.

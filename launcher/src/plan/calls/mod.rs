@@ -14,7 +14,7 @@ use crate::plan::rows::grant;
 use crate::plan::rules::Network;
 use crate::profile::{
     self, Alternative, CallRules, DefaultAction, FreeConditions, Grants, NetworkMode, Origin, Profile,
-    Search, Shared, Syscalls, Text, When,
+    Search, Shared, Syscalls, Text, When, covers,
 };
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
@@ -137,7 +137,7 @@ impl Calls {
         matches!(default.value, DefaultAction::Allow | DefaultAction::Log).then_some(&*default.origin)
     }
 
-    /// Adds `--allow-calls` or `--deny-calls`: what they say about a call replaces what the profile says.
+    /// Adds `--allow-calls` or `--deny-calls` to what the profile says.
     pub fn add(&mut self, list: List, flag: &'static str, text: &[u8]) -> Result<(), Refusal> {
         let cannot = |problem: list::Problem<'_>| Refusal::new(format!("cannot read {flag}: {problem}"));
         // A table of its own finds overlaps inside the flag's list.
@@ -178,28 +178,41 @@ impl Calls {
             self.syscalls.calls.change(call, |said| {
                 let opens = matches!(call.name(), "open" | "openat") && !matches!(said.allow, Grants::All(_));
                 if (said.allowed(self.namespaces).is_none() && said.deny.is_none()) || opens {
+                    let (deny, errno) = (std::mem::take(&mut said.deny), said.errno);
+                    let is_denied = !deny.is_none();
                     *said = rules.clone();
+                    if is_denied {
+                        (said.deny, said.errno) = (deny, errno);
+                    }
                 }
             });
         }
         Ok(())
     }
 
+    /// Adds what `--unix` takes, unless a profile of the user's denies the call, or a flag does.
+    fn add_undenied(&mut self, entry: &str) -> Result<(), Refusal> {
+        let denies = |said: &CallRules| said.deny.origins().any(|origin| !origin.built_in);
+        if self.said(name_of(entry)).is_some_and(denies) {
+            return Ok(());
+        }
+        self.add(List::Allow, "--unix", entry.as_bytes())
+    }
+
     /// Adds what connecting to a UNIX socket takes. `brokered`: the supervisor makes the connection, so connect(2)
-    /// itself stays refused.
+    /// itself stays refused. So does what is denied.
     pub fn add_sockets(&mut self, brokered: bool) -> Result<(), Refusal> {
-        const CALLS: &[u8] = b"sendmsg:sendto[connected]:recvfrom:recvmsg:shutdown:setsockopt:getsockopt:\
+        const CALLS: &str = "sendmsg:sendto[connected]:recvfrom:recvmsg:shutdown:setsockopt:getsockopt:\
             getsockname:getpeername:poll:ppoll:fcntl[basic]";
         if !self.allows("socket") {
-            self.add(List::Allow, "--unix", b"socket[unix-stream]")?;
+            self.add_undenied("socket[unix-stream]")?;
         }
         if !brokered {
-            self.add(List::Allow, "--unix", b"connect")?;
+            self.add_undenied("connect")?;
         }
-        for entry in CALLS.split(|b| *b == b':') {
-            let name = entry.split(|b| *b == b'[').next().unwrap_or(entry);
-            if !self.allows(&String::from_utf8_lossy(name)) {
-                self.add(List::Allow, "--unix", entry)?;
+        for entry in CALLS.split(':') {
+            if !self.allows(name_of(entry)) {
+                self.add_undenied(entry)?;
             }
         }
         Ok(())
@@ -389,32 +402,42 @@ impl Calls {
     }
 }
 
-/// What a flag says about a call replaces what the profile says.
+/// The call of an entry.
+fn name_of(entry: &str) -> &str {
+    entry.split('[').next().unwrap_or(entry)
+}
+
+/// Adds what a flag says about a call to what the profile says.
 fn change(said: &mut CallRules, list: List, entry: &list::Entry, origin: &Shared<Origin>) {
-    let target = if list == List::Deny { &mut said.deny } else { &mut said.allow };
-    let grown = match entry.restriction {
-        None => Grants::All(origin.clone()),
-        Some(place) => {
-            let one = Alternative { when: When::Named(place), origin: origin.clone() };
-            match target {
-                Grants::Some(alternatives) if alternatives.iter().any(|a| a.origin.key == origin.key) => {
-                    Grants::Some(alternatives.iter().cloned().chain([one]).collect())
-                }
-                _ => Grants::Some(vec![one].into()),
-            }
-        }
-    };
-    *target = grown;
-    if list == List::Allow {
-        said.inside = Grants::None;
-    }
-    match list {
+    if list == List::Deny {
+        add(&mut said.deny, entry.restriction, origin);
         // Without an error of its own it is reported, whatever the profile answers quietly.
-        List::Deny => said.errno = (entry.errno != 0).then_some(entry.errno),
-        // A denial by the profile gives way, one by a flag does not.
-        List::Allow if !said.deny.origins().any(|o| o.key.starts_with("--")) => said.deny = Grants::None,
-        _ => {}
+        said.errno = (entry.errno != 0).then_some(entry.errno);
+        return;
     }
+    add(&mut said.allow, entry.restriction, origin);
+    if !said.inside.is_none() {
+        add(&mut said.inside, entry.restriction, origin);
+    }
+    // A denial by the profile gives way, one by a flag does not.
+    if !said.deny.origins().any(|origin| origin.key.starts_with("--")) {
+        said.deny = Grants::None;
+    }
+}
+
+/// Adds an entry that is about a call whatever its arguments are, or about some of them.
+fn add(grants: &mut Grants, restriction: Option<usize>, origin: &Shared<Origin>) {
+    let Some(place) = restriction else {
+        *grants = Grants::All(origin.clone());
+        return;
+    };
+    let one = Alternative { when: When::Named(place), origin: origin.clone() };
+    if matches!(grants, Grants::All(_)) {
+        return;
+    }
+    // What a built-in profile says may not apply to this run, so the entry is added beside a wider one of it.
+    let rest = grants.alternatives().iter().filter(|known| !covers(&one.when, &known.when)).cloned();
+    *grants = Grants::Some(rest.chain([one.clone()]).collect());
 }
 
 /// The sentence for a filter without room.

@@ -92,8 +92,7 @@ pub fn choose(request: &Request, profile: &Profile, asked: Asked<'_>) -> Result<
     let private = asked.network == NetworkMode::Private;
     let needs_network = private && !asked.has_other_way;
     let needs_home = !matches!(request.home, None | Some(HomeMode::Closed));
-    let full = request.require == Some(Level::Full)
-        || (request.require.is_none() && profile.require.as_deref() == Some(&Level::Full));
+    let full = request.require == Some(Level::Full) || profile.require.as_deref() == Some(&Level::Full);
     // Who asks for a network of the run's own gets the view as well, unless the profile says that it has none.
     let wants_network =
         private || (asked.network == NetworkMode::Loopback && by_profile != Some(&Namespaces::None));

@@ -2,7 +2,8 @@
 //!
 //! A filter does not see what a descriptor is. For a terminal nobody has to name an owner: it signals its whole
 //! foreground group, which includes the programs around the run. So no filter lets these calls through. The supervisor
-//! looks at a duplicate instead, and makes a socket or a pipe signal who owns it: nobody yet, or the caller.
+//! looks at a duplicate instead, and makes a socket or a pipe signal who owns it: nobody yet, or the caller. What was
+//! handed over to the command stays as it is: others use it, and go on when the run has ended.
 //!
 //! This is for runs that may name owners (`fcntl[owner]`), which is for those with a pid namespace of their own.
 
@@ -13,6 +14,7 @@ use crate::supervise::handlers::connect::{Asked, asked, take};
 use crate::supervise::judge::{Judge, Verdict, error};
 use crate::supervise::waiting::{NotifiedCall, Waiting};
 use crate::sys::SyscallError;
+use crate::sys::file::{self, Identity};
 use crate::sys::process::Pid;
 use crate::sys::seccomp::Answer;
 use crate::sys::signalling::{self, Change};
@@ -20,11 +22,14 @@ use sbx_policy::bpf::RET_ALLOW;
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::interpret::{self, Data};
 use std::cell::OnceCell;
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
 /// Has sockets and pipes signal their owner.
 pub struct SignalDriven {
     calls: Rc<Calls>,
+    /// What the command was handed over.
+    handed: Vec<Identity>,
     allowed: OnceCell<bool>,
 }
 
@@ -59,8 +64,8 @@ impl Handler for SignalDriven {
 
     fn act(&mut self, wish: Wish, _: &NotifiedCall, _: &mut Judge) -> Result<Step, SyscallError> {
         let Some(Ok(file)) = take(wish.file) else { return Ok(Step::Next) };
-        let is_fit = signalling::is_socket_or_pipe(&file);
-        if !is_fit || !signalling::has_no_other_owner(&file, wish.caller) {
+        let is_fit = signalling::is_socket_or_pipe(&file) && !self.was_handed_over(&file);
+        if !is_fit || !signalling::settle_owner(&file, wish.caller) {
             return Ok(Step::Next);
         }
         let changed = signalling::change(&file, wish.change);
@@ -69,9 +74,13 @@ impl Handler for SignalDriven {
 }
 
 impl SignalDriven {
-    /// By these calls.
-    pub fn new(calls: Rc<Calls>) -> SignalDriven {
-        SignalDriven { calls, allowed: OnceCell::new() }
+    /// By these calls, in a run whose command was handed this over.
+    pub fn new(calls: Rc<Calls>, handed: Vec<Identity>) -> SignalDriven {
+        SignalDriven { calls, handed, allowed: OnceCell::new() }
+    }
+
+    fn was_handed_over(&self, file: &OwnedFd) -> bool {
+        file::identity(file.as_fd()).map_or(true, |own| self.handed.iter().any(|other| own.is(*other)))
     }
 
     /// Whether the command could name owners by itself, and change how a descriptor behaves.

@@ -323,6 +323,29 @@ fn names_in_the_file_of_hosts_are_reached_by_their_rules() {
             let (out, _) = run("--connect inner.test:80 --connect 10.0.0.1:80", "inner.test");
             out.success().prints("hello from 10.0.0.1\n");
         }
+        // What is said has to name one of the names that the file has there.
+        let two = "--connect corp.test:80 --connect db.corp.test:80";
+        for (rules, curl, is_reached) in [
+            (two, "-H 'Host: db.corp.test' http://corp.test/", true),
+            (two, "-H 'Host: 203.0.113.10' http://corp.test/", false),
+            (
+                "--connect corp.test:80 --connect allowed.example:80",
+                "-H 'Host: allowed.example' http://corp.test/",
+                false,
+            ),
+            ("--connect corp.test", "-k https://203.0.113.10/", false),
+            ("--connect corp.test --connect 203.0.113.10", "-k https://203.0.113.10/", true),
+        ] {
+            let out = internet.run(&format!("{both} $SBX {rules} -- curl -sS -m 9 {curl}"));
+            assert_eq!(out.code == Some(0), is_reached, "{rules} {curl}: {out}");
+            assert_eq!(internet.log.contains("bytes"), is_reached, "{rules} {curl}: {}", internet.log);
+        }
+        let why = format!("{both} ${{SBX% run}} why --connect 203.0.113.10:80 -p ./corp.json");
+        internet.world.write(
+            "corp.json",
+            r#"{"extends": "workspace", "network": {"mode": "allow", "connect": ["corp.test:80"]}}"#,
+        );
+        internet.run(&why).success();
         let learn = format!("{both} ${{SBX% run}} learn -o corp.json -- curl -sS http://corp.test/");
         internet.run(&learn).success();
         assert!(internet.world.read("corp.json").unwrap().contains("\"corp.test:80\""));

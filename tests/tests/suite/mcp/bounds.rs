@@ -43,6 +43,20 @@ fn no_argument_widens_the_policy() {
     });
 }
 
+/// The server's own limits take none of the profile's away.
+#[test]
+fn limits_of_the_profile_hold() {
+    in_worlds(|world| {
+        let file = world
+            .write("../p.json", r#"{"extends": "workspace", "limits": {"timeout": "1s", "output": "100"}}"#);
+        let mut client = Client::start(world, &["-p", file.to_str().unwrap()]);
+        let run = client.run("head -c 5000 /dev/zero | tr '\\0' x; sleep 9");
+        assert_eq!(run["cause"], "timeout", "{run}");
+        assert!(run["stdout"].as_str().unwrap().len() < 400, "{run}");
+        client.refused("execute", json!({"command": "true", "timeout": 2}), &["longer than the 1 s"]);
+    });
+}
+
 #[test]
 fn a_command_that_begins_with_a_dash_is_a_command() {
     let world = World::new(&User::current());
