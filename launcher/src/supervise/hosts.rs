@@ -70,11 +70,11 @@ pub enum Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Learns {
     /// Its call waits, and gets the error.
-    ByError,
+    Error,
     /// It has not waited.
-    ByReset,
+    Reset,
     /// The proxy answers it.
-    ByAnswer,
+    Answer,
 }
 
 impl Hosts {
@@ -253,9 +253,9 @@ impl Hosts {
             }
             Event::Failed { host, port, errno, ends } => {
                 let way = match ends {
-                    None => Learns::ByAnswer,
-                    Some(ends) if self.dials.tell(ends, as_of_connect(errno)) => Learns::ByError,
-                    Some(_) => Learns::ByReset,
+                    None => Learns::Answer,
+                    Some(ends) if self.dials.tell(ends, as_of_connect(errno)) => Learns::Error,
+                    Some(_) => Learns::Reset,
                 };
                 match errno {
                     libc::EACCES => self.hear_not_let_out(&host, port, judge),
@@ -321,8 +321,8 @@ impl Hosts {
         self.tell(judge, &caller, Fate::Blocked, "connection", format!("{}:{port}", bracketed(host)), reason);
     }
 
-    /// A connection failed as it would outside. No error of connect(2) says so of a name without an address, and none of
-    /// the proxy's answers says why.
+    /// A connection failed as it would outside. No error of connect(2) says so of a name without an address, and no
+    /// answer of the proxy says why.
     fn hear_failed(&self, host: &str, port: u16, (errno, learns): (i32, Learns), judge: &Judge) {
         let mut is_first = false;
         self.counted(host, port, |used| {
@@ -338,11 +338,11 @@ impl Hosts {
                 };
                 format!("cannot look up '{}': {cause}{whole}", shown(Path::new(host)))
             }
-            None if learns == Learns::ByError || errno == libc::ECONNABORTED => return,
+            None if learns == Learns::Error || errno == libc::ECONNABORTED => return,
             None => {
                 let (host, cause) =
                     (bracketed(host), crate::sys::plain(&std::io::Error::from_raw_os_error(errno)));
-                let end = if learns == Learns::ByReset { ", and was reset" } else { "" };
+                let end = if learns == Learns::Reset { ", and was reset" } else { "" };
                 format!("the connection to {}:{port} failed outside{end}: {cause}", shown(Path::new(&host)))
             }
         };
