@@ -59,6 +59,7 @@ pub struct Withheld {
     variables: BTreeMap<OsString, &'static str>,
     /// Directories above the workspace that are out of sight, the nearest first.
     above: Vec<PathBuf>,
+    workspace: Option<PathBuf>,
 }
 
 impl Withheld {
@@ -83,7 +84,8 @@ impl Withheld {
             };
             (!is_warned(name)).then(|| (name.clone(), why))
         };
-        Withheld { variables: not_passed(plan, host).filter_map(missed).collect(), above: hidden_above(plan) }
+        let variables = not_passed(plan, host).filter_map(missed).collect();
+        Withheld { variables, above: hidden_above(plan), workspace: plan.workspace.clone() }
     }
 
     /// What there is to say of a command that has ended.
@@ -94,7 +96,9 @@ impl Withheld {
         // What was refused explains a failure, unless it is of the project as well.
         let refused = || violations.records().filter_map(|record| record.violation.path.as_deref());
         let is_of = |top: &Path| refused().any(|path| is_at_top(Path::new(OsStr::from_bytes(path)), top));
-        let is_missed = |top: &&PathBuf| violations.distinct() == 0 || is_of(top);
+        // A repository is a project of its own, whatever is above it.
+        let is_whole = || self.workspace.as_deref().is_some_and(|own| own.join(".git").exists());
+        let is_missed = |top: &&PathBuf| (violations.distinct() == 0 && !is_whole()) || is_of(top);
         let project = self.above.iter().filter(is_missed).filter_map(|above| project(above)).take(1);
         let names = self.variables.iter().take(MOST);
         names

@@ -252,14 +252,14 @@ impl Hosts {
                 self.list(judge, &caller, &host, address);
             }
             Event::Failed { host, port, errno, ends } => {
-                let way = match ends {
+                let learns = match ends {
                     None => Learns::Answer,
                     Some(ends) if self.dials.tell(ends, as_of_connect(errno)) => Learns::Error,
                     Some(_) => Learns::Reset,
                 };
                 match errno {
                     libc::EACCES => self.hear_not_let_out(&host, port, judge),
-                    errno => self.hear_failed(&host, port, (errno, way), judge),
+                    errno => self.hear_failed(&host, port, (errno, learns), judge),
                 }
             }
             Event::Mismatch { host, port, said, protocol } => {
@@ -331,12 +331,8 @@ impl Hosts {
         });
         let line = match why_not_looked_up(errno) {
             Some(cause) => {
-                let whole = if host.contains('.') {
-                    ""
-                } else {
-                    ", and domains to search are not tried: name it in full"
-                };
-                format!("cannot look up '{}': {cause}{whole}", shown(Path::new(host)))
+                let short = if host.contains('.') { "" } else { SHORT };
+                format!("cannot look up '{}': {cause}{short}", shown(Path::new(host)))
             }
             None if learns == Learns::Error || errno == libc::ECONNABORTED => return,
             None => {
@@ -442,6 +438,9 @@ fn as_of_connect(errno: i32) -> i32 {
         errno => errno,
     }
 }
+
+/// What is to be said of a name without a dot.
+const SHORT: &str = ", and domains to search are not tried: name it in full";
 
 /// Why a name has no address. No error of connect(2) says that to the command.
 fn why_not_looked_up(errno: i32) -> Option<&'static str> {

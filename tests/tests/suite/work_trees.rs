@@ -109,7 +109,7 @@ fn the_hooks_of_the_main_repository_run_in_a_linked_worktree() {
 /// Without git nothing tells where a project begins. Its tools say that they find no file, and not why.
 #[test]
 fn a_failing_command_below_the_top_of_a_project_is_told_of_it() {
-    need!("make");
+    need!("make", "git");
     promise!(namespaces);
     in_worlds(|world| {
         let mut world = World::new(&world.user);
@@ -137,6 +137,10 @@ fn a_failing_command_below_the_top_of_a_project_is_told_of_it() {
             assert_eq!(refused.sbx_lines().len(), lines, "{refused}");
             assert_eq!(refused.err().contains("above it"), lines == 2, "{refused}");
         }
+        // A repository is a project of its own.
+        assert!(world.sbx(["run", "--", "false"]).run().failed().err().contains("above it"));
+        world.bare(["git", "init", "-q"]).run().success();
+        assert!(world.sbx(["run", "--", "false"]).run().failed().sbx_lines().is_empty());
         // The home is nobody's project.
         world.write_at_home("Makefile", "all:\n");
         world.make_dir(&world.home.join("other"));
