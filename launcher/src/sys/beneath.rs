@@ -35,6 +35,8 @@ pub struct Ages {
     /// How many names it has. A directory has two, and one for each directory in it, where its file system counts
     /// them (inode(7)).
     pub names: u32,
+    /// Whether something can be kept in it. Sockets and FIFOs are of no use without their programs.
+    pub keeps: bool,
 }
 
 /// What an entry of a directory is, as far as a search goes by it.
@@ -311,14 +313,17 @@ impl Directory {
     /// The ages of an entry, or of the directory itself by an empty name.
     pub fn ages(&self, name: &OsStr) -> Result<Ages, SyscallError> {
         let flags = AtFlags::SYMLINK_NOFOLLOW | AtFlags::EMPTY_PATH;
-        let wanted = StatxFlags::BTIME | StatxFlags::CTIME | StatxFlags::MTIME | StatxFlags::NLINK;
+        let wanted =
+            StatxFlags::BTIME | StatxFlags::CTIME | StatxFlags::MTIME | StatxFlags::NLINK | StatxFlags::TYPE;
         let found = rustix::fs::statx(&self.held, name, flags, wanted).of("statx")?;
+        let kind = FileType::from_raw_mode(found.stx_mode.into());
         let knows_birth = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
         Ok(Ages {
             born: knows_birth.then(|| at(found.stx_btime.tv_sec, found.stx_btime.tv_nsec)),
             changed: at(found.stx_ctime.tv_sec, found.stx_ctime.tv_nsec),
             modified: at(found.stx_mtime.tv_sec, found.stx_mtime.tv_nsec),
             names: found.stx_nlink,
+            keeps: !matches!(kind, FileType::Socket | FileType::Fifo),
         })
     }
 }

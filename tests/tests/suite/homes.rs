@@ -258,6 +258,12 @@ fn a_key_that_a_command_makes_in_its_home_is_told() {
         let said = make("ssh");
         assert!(said.len() == 1 && said[0].contains("written to the run's own home"), "{said:?}");
         assert!(said[0].contains("'.ssh/new'") && make("cached").is_empty(), "{said:?}");
+        // Sockets are no keys.
+        let wait = |name: &str| format!("mkdir -p ~/.gnupg && mkfifo ~/.gnupg/{name}");
+        let out = world.sbx(["run", "--", "sh", "-c", &wait("S.gpg-agent")]).run().success();
+        assert!(out.sbx_lines().is_empty(), "{out}");
+        let out = world.sbx(["run", "--", "sh", "-c", &format!("{}; : > ~/.gnupg/new", wait("other"))]).run();
+        out.success().says("'.gnupg/new'");
         // It is the command's own: nobody has it outside.
         assert!(!world.home.join(".ssh/new").exists());
     });

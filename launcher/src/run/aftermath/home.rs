@@ -168,7 +168,9 @@ impl Search<'_> {
             if is_directory {
                 self.walk(top, &path, level + 1);
             } else if !self.before.places.contains(&path)
-                && directory.ages(&name).is_ok_and(|ages| self.before.is_newer(&path, ages.changed))
+                && directory
+                    .ages(&name)
+                    .is_ok_and(|ages| ages.keeps && self.before.is_newer(&path, ages.changed))
             {
                 self.tell(path.iter().take(LEVELS).map(OsStr::to_os_string).collect());
             }
