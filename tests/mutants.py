@@ -76,7 +76,7 @@ MUTANTS = [
      ["flags_of_calls::no_descriptor_sends_signals_to_others"]),
     ("owners-outside", "launcher/src/supervise/handlers/signal_driven.rs",
      "if !is_fit || !signalling::settle_owner(&file, wish.caller) {", "if !is_fit {",
-     ["signal_driven::nobody_outside_is_signalled"]),
+     ["signal_driven::what_belongs_to_others_does_not_signal_them"]),
     ("owners-by-others", "launcher/src/supervise/handlers/signal_driven.rs",
      "self.allowed.get_or_init(|| self.may_name_owners())", "self.allowed.get_or_init(|| true)",
      ["signal_driven::sockets_and_pipes_signal_the_commands_own_processes"]),

@@ -283,7 +283,7 @@ fn begin<'a>(
         at_once: counted == "report",
     };
     let sensitive = Sensitive::of(host, workspace.as_deref())?;
-    let learner = Learner::new(candidate, sensitive, KnownCalls::new()?, rules);
+    let learner = Learner::new(candidate, sensitive, KnownCalls::new()?.beside(&plan.profile), rules);
     // A name stays one; the file of a path is named wherever the profile is.
     let extends = if is_path(name) {
         canonical(&plan.directory.join(name)).into_os_string()

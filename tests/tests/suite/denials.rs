@@ -126,3 +126,19 @@ fn a_flag_lowers_nothing_that_a_profile_requires() {
         assert!(world.exists("made"));
     });
 }
+
+#[test]
+fn what_is_denied_is_not_learned() {
+    in_worlds(|world| {
+        world.write("../p.json", r#"{"extends": "workspace", "syscalls": {"deny": ["mkdir", "mkdirat"]}}"#);
+        let learn = |flags: &[&str]| {
+            let words =
+                [&["learn", "-p", "../p.json", "-o", "learned.json"][..], flags, &["--", "mkdir", "made"]];
+            world.sbx(words.concat()).run()
+        };
+        learn(&[]).failed().says("the profile denies it");
+        assert!(!world.exists("learned.json") && !world.exists("made"));
+        learn(&["--allow-sensitive"]).success();
+        assert!(world.read("learned.json").unwrap().contains("mkdir") && world.exists("made"));
+    });
+}

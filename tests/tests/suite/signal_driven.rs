@@ -96,3 +96,40 @@ fn nobody_outside_is_signalled() {
         }
     });
 }
+
+/// A caller that sends a descriptor of its own over a UNIX socket. It says whether it was signalled.
+const SENDER: &str = "import array, fcntl, os, signal, socket, subprocess, sys\n\
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGIO])\n\
+    own, other = socket.socketpair()\n\
+    fcntl.fcntl(own, fcntl.F_SETOWN, int(sys.argv[1]) * os.getpid())\n\
+    server = socket.socket(socket.AF_UNIX)\n\
+    server.bind('s')\n\
+    server.listen()\n\
+    inside = 'import fcntl, socket, struct\\n' \\\n\
+    \x20   's = socket.socket(socket.AF_UNIX); s.connect(\"s\")\\n' \\\n\
+    \x20   'file = socket.recv_fds(s, 1, 1)[1][0]\\n' \\\n\
+    \x20   'try: fcntl.ioctl(file, 0x5452, struct.pack(\"i\", 1)); print(\"done\")\\n' \\\n\
+    \x20   'except OSError as error: print(error.errno)'\n\
+    run = subprocess.Popen(sys.argv[2:] + ['/usr/bin/python3', '-c', inside])\n\
+    socket.send_fds(server.accept()[0], [b'x'], [own.fileno()])\n\
+    assert run.wait() == 0\n\
+    os.unlink('s')\n\
+    other.send(b'x')\n\
+    print('signalled' if signal.sigtimedwait([signal.SIGIO], 0.3) else 'silence')\n";
+
+/// What belongs to somebody outside stays as it is, by whatever way it comes. What belongs to nobody may signal.
+#[test]
+fn what_belongs_to_others_does_not_signal_them() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        let sbx = stage::sbx();
+        let by = |owner: &str, words: &[&str]| {
+            let all = [&["/usr/bin/python3", "-c", SENDER, owner][..], words].concat();
+            world.bare(all).run().success().out()
+        };
+        let run = [&*sbx.to_string_lossy(), "run", "-q", "--"];
+        assert_eq!(by("1", &[]), "done\nsignalled\n");
+        assert_eq!(by("1", &run), "1\nsilence\n");
+        assert_eq!(by("0", &run), "done\nsilence\n");
+    });
+}

@@ -4,7 +4,7 @@ use crate::error::Refusal;
 use crate::explain::hint::includes_restriction;
 use crate::plan::calls::{Extras, Unix, calls};
 use crate::plan::rules::Network;
-use crate::profile::{self, NetworkMode, Search};
+use crate::profile::{self, CallRules, NetworkMode, Profile, Search};
 use sbx_policy::bpf;
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::list::{self, Target};
@@ -15,8 +15,11 @@ use std::ffi::OsStr;
 /// The profiles with an open network and with every right on files.
 const PROFILES: [&str; 3] = ["workspace", "network", "write"];
 
-/// The tables of the calls that they give.
-pub struct KnownCalls(Vec<Box<Rules>>);
+/// The tables of the calls that they give, and what another profile denies.
+pub struct KnownCalls {
+    tables: Vec<Box<Rules>>,
+    denied: Vec<Call>,
+}
 
 impl KnownCalls {
     /// Makes the tables, of runs without namespaces of their own.
@@ -33,7 +36,16 @@ impl KnownCalls {
             let calls = calls(&profile, &network, namespaces, Unix::ByPath, Arch::HOST)?.inside(namespaces);
             Ok(calls.rules(actions, Extras::default())?.0)
         };
-        PROFILES.iter().map(table).collect::<Result<_, Refusal>>().map(KnownCalls)
+        let tables = PROFILES.iter().map(table).collect::<Result<_, Refusal>>()?;
+        Ok(KnownCalls { tables, denied: Vec::new() })
+    }
+
+    /// The same beside a profile: what its user denies is nothing to be learned.
+    #[must_use]
+    pub fn beside(self, profile: &Profile) -> KnownCalls {
+        let denies = |said: &CallRules| said.deny.origins().any(|origin| !origin.built_in);
+        let denied = profile.syscalls.calls.iter().filter(|(_, said)| denies(said)).map(|(call, _)| call);
+        KnownCalls { denied: denied.collect(), ..self }
     }
 
     /// Why an entry of a list of calls is sensitive.
@@ -42,6 +54,9 @@ impl KnownCalls {
             return Some("no entry of a list of calls".into());
         };
         let Target::Call(call) = parsed.target else { return Some("a whole group of calls".to_string()) };
+        if self.denied.contains(&call) {
+            return Some("the profile denies it".to_string());
+        }
         let known = self.give(call, parsed.restriction);
         (!known).then(|| "no built-in profile allows it".to_string())
     }
@@ -49,7 +64,7 @@ impl KnownCalls {
     /// The restrictions with which built-in profiles give a call.
     pub fn restrictions(&self, call: Call) -> Vec<usize> {
         let mut all = Vec::new();
-        for table in &self.0 {
+        for table in &self.tables {
             let Some(Grant::Some(mask)) = table.row(call).map(|row| row.allow) else { continue };
             let given = restrictions::of_call(call).enumerate().filter(|(bit, _)| mask & (1 << bit) != 0);
             all.extend(given.map(|(_, place)| place));
@@ -71,6 +86,6 @@ impl KnownCalls {
                 })
             }
         };
-        self.0.iter().any(|table| given(table))
+        self.tables.iter().any(|table| given(table))
     }
 }
