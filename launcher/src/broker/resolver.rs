@@ -211,4 +211,16 @@ mod tests {
         );
         assert_eq!((at("10.0.0.2"), at("127.0.0.1")), (vec![], vec![]));
     }
+
+    #[test]
+    fn what_is_no_file_is_not_waited_for() {
+        let path = std::env::temp_dir().join(format!("sbx-resolver-{}", std::process::id()));
+        let text = path.to_str().unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert!(open(text).is_none());
+        std::fs::remove_file(&path).unwrap();
+        std::fs::write(&path, "127.0.0.1 localhost\n").unwrap();
+        assert!(open(text).is_some());
+        std::fs::remove_file(&path).unwrap();
+    }
 }
