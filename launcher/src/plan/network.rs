@@ -55,7 +55,7 @@ pub fn asked(
     landlock: Version,
 ) -> Result<Network, Invalid> {
     let (mut network, allow) = at_first(request.net, profile)?;
-    let mut rules = HostRules { allow, ..HostRules::default() };
+    let mut rules = HostRules { allow, deny: read(&profile.network.deny, HostRule::parse_denial)? };
     if !request.connect.is_empty() || !request.bind.is_empty() {
         network.mode = NetworkMode::Ports;
         for text in &request.connect {
@@ -63,14 +63,14 @@ pub fn asked(
         }
         network.bind.extend(&request.bind);
     }
-    if network.mode == NetworkMode::Ports {
-        rules.deny = read(&profile.network.deny, HostRule::parse_denial)?;
-    }
     if network.mode == NetworkMode::Host && !profile.network.deny.is_empty() {
         return Err(Invalid::DeniedInOpenNetwork(profile.name.to_string()));
     }
-    let denied = HostRules { allow: Vec::new(), deny: read(&profile.network.deny, HostRule::parse_denial)? };
-    request.host_port.iter().try_for_each(|port| may_be_brought(*port, &denied))?;
+    request.host_port.iter().try_for_each(|port| may_be_brought(*port, &rules))?;
+    // Where no rule allows anything, they deny nothing else.
+    if network.mode != NetworkMode::Ports {
+        rules.deny.clear();
+    }
     // With `--net private` ports are those of hosts as well: the run stays in a network of its own.
     let names_hosts =
         (request.net == Some(NetworkMode::Private) && !rules.allow.is_empty()) || are_about_hosts(&rules);

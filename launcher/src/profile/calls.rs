@@ -137,6 +137,11 @@ impl CallRules {
         if namespaces && !self.inside.is_none() { &self.inside } else { &self.allow }
     }
 
+    /// Whether a profile of the user's denies some of it, or a flag does.
+    pub fn is_denied_by_user(&self) -> bool {
+        self.deny.origins().any(|origin| !origin.built_in)
+    }
+
     /// What of `inside` goes beyond `allow`.
     pub fn only_inside(&self) -> Grants {
         let Grants::Some(inside) = &self.inside else { return self.inside.clone() };

@@ -89,9 +89,9 @@ fn to_host(about: Subject<'_>, hosts: &Hosts, destination: &Destination) -> Answ
     let leads_out = |address| broker::leads_out(rules, address, *port) && !Range::of_names().has(address);
     let by_file = |address| broker::names_of_host(address).iter().any(|name| rules.allow_name(name, *port));
     let allowed = name.as_ref().is_some_and(|name| rules.allow_name(name, *port) && !is_local(name))
-        || address.is_some_and(|address| rules.allow_address(address, *port) && leads_out(address))
         || address.is_some_and(|address| {
-            rules.allow_resolved(address, *port) && by_file(address) && leads_out(address)
+            let by_name = || rules.allow_resolved(address, *port) && by_file(address);
+            (rules.allow_address(address, *port) || by_name()) && leads_out(address)
         })
         || is_any && rules.allow.iter().any(|rule| rule.hosts == HostPattern::Any && rule.has_port(*port));
     let is_about = |rule: &&HostRule| {

@@ -4,7 +4,7 @@ use crate::error::Refusal;
 use crate::explain::hint::includes_restriction;
 use crate::plan::calls::{Extras, Unix, calls};
 use crate::plan::rules::Network;
-use crate::profile::{self, CallRules, NetworkMode, Profile, Search};
+use crate::profile::{self, NetworkMode, Profile, Search};
 use sbx_policy::bpf;
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::list::{self, Target};
@@ -43,9 +43,8 @@ impl KnownCalls {
     /// The same beside a profile: what its user denies is nothing to be learned.
     #[must_use]
     pub fn beside(self, profile: &Profile) -> KnownCalls {
-        let denies = |said: &CallRules| said.deny.origins().any(|origin| !origin.built_in);
-        let denied = profile.syscalls.calls.iter().filter(|(_, said)| denies(said)).map(|(call, _)| call);
-        KnownCalls { denied: denied.collect(), ..self }
+        let denied = profile.syscalls.calls.iter().filter(|(_, said)| said.is_denied_by_user());
+        KnownCalls { denied: denied.map(|(call, _)| call).collect(), ..self }
     }
 
     /// Why an entry of a list of calls is sensitive.

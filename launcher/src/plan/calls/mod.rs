@@ -19,6 +19,7 @@ use crate::profile::{
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::env;
+use sbx_policy::interpret::{self, Data};
 use sbx_policy::list::{self, List, Target};
 use sbx_policy::program::{self, TooLong};
 use sbx_policy::rules::{Actions, Grant, Layout, Row, Rules};
@@ -178,11 +179,10 @@ impl Calls {
             self.syscalls.calls.change(call, |said| {
                 let opens = matches!(call.name(), "open" | "openat") && !matches!(said.allow, Grants::All(_));
                 if (said.allowed(self.namespaces).is_none() && said.deny.is_none()) || opens {
-                    let (deny, errno) = (std::mem::take(&mut said.deny), said.errno);
-                    let is_denied = !deny.is_none();
+                    let denied = (!said.deny.is_none()).then(|| (said.deny.clone(), said.errno));
                     *said = rules.clone();
-                    if is_denied {
-                        (said.deny, said.errno) = (deny, errno);
+                    if let Some(denied) = denied {
+                        (said.deny, said.errno) = denied;
                     }
                 }
             });
@@ -192,8 +192,7 @@ impl Calls {
 
     /// Adds what `--unix` takes, unless a profile of the user's denies the call, or a flag does.
     fn add_undenied(&mut self, entry: &str) -> Result<(), Refusal> {
-        let denies = |said: &CallRules| said.deny.origins().any(|origin| !origin.built_in);
-        if self.said(name_of(entry)).is_some_and(denies) {
+        if self.said(name_of(entry)).is_some_and(CallRules::is_denied_by_user) {
             return Ok(());
         }
         self.add(List::Allow, "--unix", entry.as_bytes())
@@ -394,6 +393,18 @@ impl Calls {
         let (rules, free) = self.rules(self.plain_actions(bpf::RET_TRAP), extras)?;
         program::assemble(&Layout { rules: &rules, extra: Some(&free) })
             .map_err(|TooLong| too_long(&self.profile))
+    }
+
+    /// Whether the filter lets all of these calls through with these arguments, and notes none.
+    pub fn let_through(&self, all: &[(&str, [u64; 6])]) -> bool {
+        let Ok(program) = self.strict_program() else { return false };
+        all.iter().all(|(name, args)| {
+            let number = Call::named(name.as_bytes()).and_then(|call| call.number(Arch::HOST));
+            number.is_some_and(|nr| {
+                let data = Data { nr, arch: Arch::HOST.audit(), args: *args };
+                interpret::run(&program, &data) == Some(bpf::RET_ALLOW)
+            })
+        })
     }
 
     /// Whether some calls are allowed, but noted.
