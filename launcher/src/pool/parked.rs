@@ -8,6 +8,7 @@ use crate::request::Request;
 use crate::run::warm::lasting::News;
 use crate::run::warm::{self, Asked, Door, Ended, Waited};
 use crate::supervise::{Caller, Stderr};
+use crate::sys::mount::Changes;
 use crate::sys::packet::Came;
 use crate::sys::process::{self, Pid};
 use crate::sys::{descriptor, packet, stream};
@@ -157,7 +158,7 @@ impl Door for Socket<'_> {
         descriptor::readable(self.shared.listener.as_raw_fd(), Duration::ZERO)
     }
 
-    fn wait(&mut self, broken: [RawFd; 2], news: News<'_>) -> Waited {
+    fn wait(&mut self, broken: [RawFd; 2], mounts: Option<&Changes>, news: News<'_>) -> Waited {
         let (elsewhere, limit) = match news {
             News::Never => (None, None),
             News::From(elsewhere) => (Some(elsewhere), None),
@@ -169,7 +170,7 @@ impl Door for Socket<'_> {
         }
         loop {
             self.connection = None;
-            let connection = match packet::next(self.shared.listener.as_fd(), elsewhere, limit) {
+            let connection = match packet::next(self.shared.listener.as_fd(), elsewhere, mounts, limit) {
                 Ok(Came::Connection(connection)) => connection,
                 Ok(Came::Other | Came::Nothing) => return Waited::News,
                 // Whoever ends the pool shuts the socket down.
@@ -253,7 +254,7 @@ mod tests {
                 let wish = Wish { key, proof, flags: Vec::new(), command, environment: Vec::new() };
                 let caller = packet::connect(path).unwrap();
                 packet::send(caller.as_fd(), &[&wish.encode()], &[pipe.as_fd(); 3]).unwrap();
-                let came = packet::next(shared.listener.as_fd(), None, None).unwrap();
+                let came = packet::next(shared.listener.as_fd(), None, None, None).unwrap();
                 let Came::Connection(connection) = came else { panic!("nobody came") };
                 let mut socket = Socket { shared, connection: None };
                 let heard = socket.hear(connection, [pipe.as_raw_fd(); 2]);
@@ -268,7 +269,7 @@ mod tests {
         for (pool, waits) in [(process::parent(), true), (process::id(), false)] {
             with_pool(pool, |shared, _, pipe| {
                 let mut socket = Socket { shared, connection: None };
-                let waited = socket.wait([pipe.as_raw_fd(); 2], News::After(Duration::ZERO));
+                let waited = socket.wait([pipe.as_raw_fd(); 2], None, News::After(Duration::ZERO));
                 assert_eq!((matches!(waited, Waited::News), matches!(waited, Waited::Over)), (waits, !waits));
             });
         }

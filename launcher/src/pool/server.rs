@@ -124,6 +124,8 @@ struct Pool {
     failed: Option<Instant>,
     /// When a run has got or ended a command, or somebody was turned away.
     stirred: Option<Instant>,
+    /// When a run was asked for last, or first waited.
+    asked: Instant,
     /// Told when the first run waits, or why it does not.
     starter: Option<OwnedFd>,
 }
@@ -163,6 +165,7 @@ fn serve(
         failures: 0,
         failed: None,
         stirred: None,
+        asked: Instant::now(),
         starter,
     };
     let result = pool.keep(idle);
@@ -185,8 +188,9 @@ impl Pool {
             let own = [self.signals.as_raw_fd(), self.notices.as_raw_fd(), listener];
             let numbers = own.into_iter().chain(numbers);
             let is_asked = self.runs.iter().any(|run| run.is_taken);
-            // The time begins when a run waits. One that never does is given up.
-            let idle = if waits { idle } else { idle.max(LONGEST_START) };
+            // Runs that give way to others are not asked for. One that never waits is given up.
+            let idle =
+                if waits { idle.saturating_sub(self.asked.elapsed()) } else { idle.max(LONGEST_START) };
             let limit = put_off.or_else(|| (!is_asked).then_some(idle));
             let ready = descriptor::poll_all(numbers, limit)?;
             if (ready.is_empty() && put_off.is_none()) || ready.contains(&0) {
@@ -254,14 +258,19 @@ impl Pool {
     /// Has who asks start the command without the pool.
     fn turn_away(&mut self) {
         if let Ok(Came::Connection(connection)) =
-            packet::next(self.shared.listener.as_fd(), None, Some(Duration::ZERO))
+            packet::next(self.shared.listener.as_fd(), None, None, Some(Duration::ZERO))
         {
             let answer = Answer::Refused("none of its runs waits just now".into());
             // What it has sent holds its descriptors open, and who has left something unread cannot answer.
             let _ = packet::hear_no_more(connection.as_fd());
             let _ = packet::send(connection.as_fd(), &[&answer.encode()], &[]);
-            self.stirred = Some(Instant::now());
+            self.is_asked();
         }
+    }
+
+    fn is_asked(&mut self) {
+        self.asked = Instant::now();
+        self.stirred = Some(self.asked);
     }
 
     fn hear(&mut self) {
@@ -272,10 +281,13 @@ impl Pool {
         let Some(run) = self.runs.iter_mut().find(|run| run.pid == pid) else { return };
         if notice == Notice::Ready {
             run.is_ready = true;
+            if self.starter.is_some() {
+                self.asked = Instant::now();
+            }
             self.tell_starter(READY);
         } else {
             (run.is_taken, run.is_busy) = (true, notice == Notice::Taken);
-            self.stirred = Some(Instant::now());
+            self.is_asked();
         }
     }
 
@@ -294,8 +306,8 @@ impl Pool {
                 self.failures = MOST_FAILURES;
             }
         } else if !run.is_taken {
-            // Whatever killed it may do so again.
-            if !matches!(status, Some((_, process::Change::Exited(_)))) {
+            // Whatever killed it may do so again, or kept it from waiting.
+            if !run.is_ready || !matches!(status, Some((_, process::Change::Exited(_)))) {
                 self.fails();
             }
         }

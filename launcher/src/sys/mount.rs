@@ -219,6 +219,11 @@ impl Changes {
         Ok(Changes { table, happened: Cell::new(false), owner: process::id() })
     }
 
+    /// Takes note of a change that the kernel has told elsewhere ([`Changes::as_fd`]).
+    pub fn tell(&self) {
+        self.happened.set(true);
+    }
+
     /// Whether it was. A copy of the process (fork(2)) is told nothing.
     pub fn happened(&self) -> bool {
         if process::id() != self.owner {
@@ -230,6 +235,13 @@ impl Changes {
             self.happened.set(!matches!(poll_entries(&mut entry, 0), Ok(0)));
         }
         self.happened.get()
+    }
+}
+
+impl AsFd for Changes {
+    /// Where the kernel tells each change once (POLLPRI).
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.table.as_fd()
     }
 }
 

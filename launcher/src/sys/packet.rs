@@ -1,5 +1,6 @@
 //! UNIX sockets that keep packets apart, with descriptors beside the bytes.
 
+use crate::sys::mount::Changes;
 use crate::sys::process::Pid;
 use crate::sys::{OfCall, SyscallError, checked, descriptor};
 use rustix::buffer::spare_capacity;
@@ -12,7 +13,7 @@ use rustix::net::{
 };
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
@@ -49,33 +50,43 @@ pub fn connect(path: &Path) -> Result<OwnedFd, SyscallError> {
 pub enum Came {
     /// A connection.
     Connection(OwnedFd),
-    /// Something can be read elsewhere.
+    /// Something can be read elsewhere, or something that was mounted is gone.
     Other,
     /// Nothing in time.
     Nothing,
 }
 
-/// Waits for a connection, until there is something to read elsewhere, or until the time is up. Of the processes that
-/// wait, the kernel wakes one for each connection (EPOLLEXCLUSIVE, epoll_ctl(2)). An error if the socket was shut down.
+/// Waits for a connection, until there is something to read elsewhere, until mounts change, which those are told, or
+/// until the time is up. Of the processes that wait, the kernel wakes one for each connection (EPOLLEXCLUSIVE,
+/// epoll_ctl(2)). An error if the socket was shut down.
 pub fn next(
     listener: BorrowedFd<'_>,
     elsewhere: Option<BorrowedFd<'_>>,
+    mounts: Option<&Changes>,
     limit: Option<Duration>,
 ) -> Result<Came, SyscallError> {
     const LISTENER: u64 = 0;
+    const MOUNTS: u64 = 2;
     let waits = epoll::create(CreateFlags::CLOEXEC).of("epoll_create1")?;
     let (readable, add) = (EventFlags::IN, "epoll_ctl");
     epoll::add(&waits, listener, EventData::new_u64(LISTENER), readable | EventFlags::EXCLUSIVE).of(add)?;
     if let Some(elsewhere) = elsewhere {
         epoll::add(&waits, elsewhere, EventData::new_u64(LISTENER + 1), readable).of(add)?;
     }
+    if let Some(mounts) = mounts {
+        epoll::add(&waits, mounts.as_fd(), EventData::new_u64(MOUNTS), EventFlags::PRI).of(add)?;
+    }
     let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
     loop {
-        let mut ready = Vec::with_capacity(2);
+        let mut ready = Vec::with_capacity(3);
         retry_on_intr(|| epoll::wait(&waits, spare_capacity(&mut ready), limit.as_ref())).of("epoll_wait")?;
         if ready.is_empty() {
             return Ok(Came::Nothing);
         }
+        // The kernel tells it once.
+        mounts
+            .filter(|_| ready.iter().any(|event| event.data.u64() == MOUNTS))
+            .inspect(|mounts| mounts.tell());
         let Some(event) = ready.iter().find(|event| event.data.u64() == LISTENER) else {
             return Ok(Came::Other);
         };

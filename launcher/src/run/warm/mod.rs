@@ -62,8 +62,9 @@ pub trait Door {
     fn ready(&mut self);
     /// Whether somebody asks already.
     fn is_asked(&self) -> bool;
-    /// Waits until somebody asks, or for news; any of `broken` can be read when the run has failed meanwhile.
-    fn wait(&mut self, broken: [RawFd; 2], news: News<'_>) -> Waited;
+    /// Waits until somebody asks, or for news, as which counts that something of the run's mounts is gone; any of
+    /// `broken` can be read when the run has failed meanwhile.
+    fn wait(&mut self, broken: [RawFd; 2], mounts: Option<&mount::Changes>, news: News<'_>) -> Waited;
     /// Tells who asked that this run is not the one, and why.
     fn refuse(&mut self, why: &str);
     /// Tells who asked that the command starts here, and how long it may run, unless nobody is there any more. From

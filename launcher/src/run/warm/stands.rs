@@ -19,6 +19,11 @@ impl Stands {
         Ok(Stands { mounts, placeholders: policy.placeholders() })
     }
 
+    /// What its mounts are watched by.
+    pub fn mounts(&self) -> &mount::Changes {
+        &self.mounts
+    }
+
     /// What of it is gone by now.
     pub fn lost(&self) -> Option<String> {
         // A mount goes with the file that it is on.

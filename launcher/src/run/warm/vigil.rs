@@ -63,11 +63,20 @@ impl<'a> Vigil<'a> {
         let Vigil { request, waiting, .. } = *self;
         steps.forget_passed();
         let _ = waiting.stands.set(Stands::of(first, &waiting.policy)?);
+        // What was covered before that may be another file since.
+        if let Some(why) = waiting.is_other() {
+            return self.stale(why);
+        }
         // Half of what is given up when the command has begun. What cannot be given up now is asked for again then.
         let _ = privilege::bound_capabilities();
         door.ready();
         loop {
-            let asked = match door.wait(broken, self.kept.news()) {
+            // Another takes its place before anybody asks. Who asks already may have woken no other run.
+            if let Some(lost) = waiting.lost().filter(|_| !door.is_asked()) {
+                return self.stale(lost);
+            }
+            let mounts = waiting.stands.get().map(Stands::mounts);
+            let asked = match door.wait(broken, mounts, self.kept.news()) {
                 Waited::Asked(asked) => asked,
                 Waited::News => {
                     self.kept.hear(|| waiting.keep(request, steps, &|| door.is_asked()));
@@ -95,12 +104,18 @@ impl<'a> Vigil<'a> {
                     door.refuse(&why);
                     // With the pool's own environment it may be what it was.
                     if let Some(why) = waiting.is_stale(request) {
-                        self.came = Came::Stale(why);
-                        return Err(Refusal::new("the run is none that would be started now"));
+                        return self.stale(why);
                     }
                 }
             }
         }
+    }
+}
+
+impl Vigil<'_> {
+    fn stale(&mut self, why: String) -> Result<(), Refusal> {
+        self.came = Came::Stale(why);
+        Err(Refusal::new("the run is none that would be started now"))
     }
 }
 

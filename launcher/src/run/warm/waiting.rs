@@ -111,7 +111,7 @@ impl Waiting<'_> {
     }
 
     /// What is gone of what protects files.
-    fn lost(&self) -> Option<String> {
+    pub fn lost(&self) -> Option<String> {
         self.stands.get().and_then(Stands::lost)
     }
 
@@ -160,11 +160,16 @@ impl Waiting<'_> {
         if let Some(what) = self.policy.difference(&Policy::of(&plan, needs)) {
             return Err(format!("{what} would be another"));
         }
-        match self.files.changed() {
+        match self.is_other() {
             None if self.mounts.happened() => Err(OTHER_MOUNTS.to_string()),
             None => Ok(plan),
-            Some(path) => Err(format!("'{}' is another file by now", shown(path))),
+            Some(why) => Err(why),
         }
+    }
+
+    /// Which file is another than the run was made from, if so.
+    pub fn is_other(&self) -> Option<String> {
+        self.files.changed().map(|path| format!("'{}' is another file by now", shown(path)))
     }
 
     /// Why it is not the run that the pool's own request would start now, if so.

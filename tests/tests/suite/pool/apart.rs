@@ -144,6 +144,25 @@ fn a_pool_ends_when_nobody_asks() {
     });
 }
 
+/// Runs that give way to others are no sign that somebody asks.
+#[test]
+fn a_pool_ends_beside_changes_when_nobody_asks() {
+    in_worlds(|world| {
+        let config = world.write(".git/config", "[core]\n");
+        world.write(".git/HEAD", "ref: refs/heads/main\n");
+        [".git/objects", ".git/refs"].iter().for_each(|name| world.make_dir(&world.path(name)));
+        let words = ["pool", "start", "--size", "1", "--idle", "1s"];
+        place(world.sbx(words), world).run().success();
+        let socket = socket(world);
+        let until = Instant::now() + Duration::from_secs(20);
+        while socket.exists() {
+            assert!(Instant::now() < until, "the pool goes on");
+            fs::rename(world.write(".git/other", "[core]\n"), &config).unwrap();
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    });
+}
+
 #[test]
 fn a_run_that_was_killed_while_it_waited_is_replaced() {
     in_worlds(|world| {

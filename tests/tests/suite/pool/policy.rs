@@ -3,6 +3,7 @@
 use super::{Pool, cold, place};
 use sbx_tests::{have, in_worlds, need};
 use std::fs;
+use std::time::{Duration, Instant};
 
 #[test]
 fn other_flags_are_not_served() {
@@ -113,11 +114,41 @@ fn what_git_executes_stays_protected() {
         // git replaces its configuration where no other run is; those that wait are none. A command that starts cold
         // does so as well, and runs that waited are of before that.
         let warm = || {
-            std::thread::sleep(std::time::Duration::from_secs(1));
+            std::thread::sleep(Duration::from_secs(1));
             pool.cmd(&["-v"], "git config user.name warm").run()
         };
         pool.within(warm).success();
         assert!(world.read(".git/config").unwrap().contains("warm"));
+    });
+}
+
+#[test]
+fn runs_that_lost_what_protects_files_give_way_before_anybody_asks() {
+    if !need(&["git"]) {
+        return;
+    }
+    in_worlds(|world| {
+        world.bare(["git", "init", "-q", "."]).run().success();
+        let pool = Pool::start(world, "2", &[]);
+        let two = |of: &dyn Fn(&[i32]) -> bool| {
+            let until = Instant::now() + Duration::from_secs(20);
+            loop {
+                let runs = pool.runs();
+                if runs.len() == 2 && of(&runs) {
+                    return runs;
+                }
+                assert!(Instant::now() < until, "{runs:?}");
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        };
+        let before = two(&|_| true);
+        // What one has, each has: a directory of its own for what it covers.
+        pool.sh("true").success();
+        let before = [before, two(&|_| true)].concat();
+        // git puts another file in the place of its configuration.
+        world.bare(["git", "config", "user.name", "outside"]).run().success();
+        two(&|runs| runs.iter().all(|run| !before.contains(run)));
+        pool.sh("git config user.name").success().prints("outside\n");
     });
 }
 
