@@ -282,3 +282,26 @@ pub fn detach(root: BorrowedFd<'_>) -> Result<(), SyscallError> {
 pub fn remove(path: &Path) {
     let _ = rustix::mount::unmount(path, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, TcpStream};
+
+    #[test]
+    fn a_copy_is_not_told_of_what_the_kernel_tells_once() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let urgent = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (there, _) = listener.accept().unwrap();
+        rustix::net::send(&urgent, b"!", rustix::net::SendFlags::OOB).unwrap();
+        // For poll(2) that is what a changed table is.
+        let mut changes = Changes {
+            table: OwnedFd::from(there).into(),
+            happened: Cell::new(false),
+            owner: process::parent(),
+        };
+        assert!(!changes.happened());
+        changes.owner = process::id();
+        assert!(changes.happened());
+    }
+}

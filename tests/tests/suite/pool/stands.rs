@@ -29,13 +29,13 @@ fn a_run_that_has_lost_a_mount_gets_no_command() {
         // Who asks at once comes with the change, or after it.
         let at_once = || {
             let run = pool.runs().first().copied();
-            run.map(|run| sys::kill(run, libc::SIGSTOP));
+            run.iter().for_each(|run| sys::kill(*run, libc::SIGSTOP));
             fs::hard_link(&config, &keep).unwrap();
             fs::remove_file(&config).unwrap();
             fs::rename(&keep, &config).unwrap();
             let asks = pool.cmd(&["-v"], "echo '#planted' >> .git/config").start();
             std::thread::sleep(Duration::from_millis(30));
-            run.map(|run| sys::kill(run, libc::SIGCONT));
+            run.iter().for_each(|run| sys::kill(*run, libc::SIGCONT));
             let out = asks.wait().failed();
             assert!(!world.read(".git/config").unwrap().contains("planted"));
             pool.sh("true").success();
