@@ -35,7 +35,7 @@ use crate::plan::limits::Applied;
 use crate::sys::descriptor::{self, Interest, Ready};
 use crate::sys::process::{self, Change};
 use crate::sys::signal::{self, Arrived, Disposition};
-use crate::sys::{self, SyscallError};
+use crate::sys::{self, SyscallError, awake};
 use deadline::{Act, Deadline};
 use dispatch::{Dispatcher, Flow};
 use hosts::Hosts;
@@ -262,14 +262,10 @@ impl Supervisor<'_> {
         Ok(())
     }
 
-    /// Stays awake for the moment in which the reaper tells how the command has ended: to sleep and be woken would take
-    /// longer.
+    /// Stays awake for the moment in which the reaper tells how the command has ended.
     fn expect_event(&self) {
         let Watch::Reaper(reaper) = &self.task.watch else { return };
-        let since = Instant::now();
-        while since.elapsed() < AWAKE && !descriptor::readable(reaper.events(), Duration::ZERO) {
-            std::thread::yield_now();
-        }
+        awake::until(AWAKE, || descriptor::readable(reaper.events(), Duration::ZERO));
     }
 
     /// Handles changes of the command, and events of the reaper.

@@ -9,6 +9,7 @@ pub mod ahead;
 pub mod allocator;
 #[allow(unsafe_code)] // ioctl(2) for the flags of a file.
 pub mod attributes;
+pub mod awake;
 pub mod beneath;
 pub mod bounded;
 #[allow(unsafe_code)] // memcpy(3) and memcmp(3) as assembly.

@@ -11,13 +11,13 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity}
 use std::fs::File;
 use std::io::Read;
 
-/// Whether nothing on this machine runs but this process (proc_loadavg(5)).
-fn is_alone() -> bool {
+/// Whether nothing on this machine runs but this process, and as many of its helpers (proc_loadavg(5)).
+fn is_alone(helpers: u8) -> bool {
     let mut text = [0; 64];
     let length = File::open("/proc/loadavg").and_then(|mut file| file.read(&mut text)).unwrap_or_default();
     let field = text[..length].split(|byte| *byte == b' ').nth(3);
     let running = field.and_then(|field| field.split(|byte| *byte == b'/').next());
-    running == Some(b"1")
+    running.is_some_and(|running| *running == [b'1'] || *running == [b'1' + helpers])
 }
 
 /// The processors that a process may run on.
@@ -25,10 +25,10 @@ fn is_alone() -> bool {
 pub struct Processors(CpuSet);
 
 impl Processors {
-    /// Those of this process; `None` if there is only one, others may be busy, or an `sbx` confines this process.
-    pub fn of_this_process(nested: bool) -> Option<Processors> {
+    /// Those of this process; `None` if there is only one, others may be busy, or an `sbx` confines this process. So many helpers may be awake.
+    pub fn of_this_process(nested: bool, helpers: u8) -> Option<Processors> {
         let all = sched_getaffinity(None).ok().filter(|all| !nested && all.count() > 1)?;
-        is_alone().then_some(Processors(all))
+        is_alone(helpers).then_some(Processors(all))
     }
 
     /// Has a child that was just made go on on another processor than this process's. For a moment it may run on no

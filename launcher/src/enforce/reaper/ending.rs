@@ -2,7 +2,7 @@
 
 use crate::enforce::landlock;
 use crate::sys::process::{self, Pid, SignalScope};
-use crate::sys::{privilege, tree};
+use crate::sys::{awake, privilege, tree};
 use std::time::{Duration, Instant};
 
 /// Maximum time for killing: a fork bomb is killed faster than it forks, or not at all.
@@ -11,6 +11,8 @@ pub const KILLING: Duration = Duration::from_secs(10);
 pub const STORM: usize = 256;
 /// Pause between two attempts.
 pub const TICK: Duration = Duration::from_millis(2);
+/// The kernel takes namespaces apart within this time, if nothing on a disk was mounted in them.
+const AWAKE: Duration = Duration::from_micros(200);
 
 /// A reaper that has nothing left to do. Until it is gone the kernel takes its namespaces apart, with their mounts. It
 /// is waited for when this is dropped.
@@ -25,7 +27,10 @@ impl Departing {
 
 impl Drop for Departing {
     fn drop(&mut self) {
-        process::wait(Some(self.0), true, false);
+        let Departing(reaper) = *self;
+        if !awake::until(AWAKE, || process::wait(Some(reaper), false, false).is_some()) {
+            process::wait(Some(reaper), true, false);
+        }
     }
 }
 
