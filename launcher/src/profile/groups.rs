@@ -26,20 +26,34 @@ impl Network {
 /// Puts the rules of groups in the places of their names. They come from where the name stands.
 pub(crate) fn expand(profile: &mut Profile) -> Result<(), ProfileCause> {
     let network = &mut profile.network;
-    if let Some(connect) = expanded(network, &network.connect, HostRule::parse)? {
+    if let Some(connect) = expanded(network, &network.connect, HostRule::parse, false)? {
         network.connect = connect;
     }
-    if let Some(deny) = expanded(network, &network.deny, HostRule::parse_denial)? {
+    if let Some(deny) = expanded(network, &network.deny, HostRule::parse_denial, false)? {
         network.deny = deny;
     }
     Ok(())
 }
 
-/// `None`: there is nothing to do.
+/// Does the same to denials whose groups are there already: what a parent denies stays denied, whatever a child makes of
+/// the group.
+pub(crate) fn settle_denials(profile: &mut Profile) -> Result<(), ProfileCause> {
+    let network = &mut profile.network;
+    let is_known = |given: &Given<Text>| name(&given.value).is_some_and(|name| network.group(name).is_some());
+    if network.deny.iter().any(is_known)
+        && let Some(deny) = expanded(network, &network.deny, HostRule::parse_denial, true)?
+    {
+        network.deny = deny;
+    }
+    Ok(())
+}
+
+/// `None`: there is nothing to do. `later`: what is unknown may still come.
 fn expanded(
     network: &Network,
     list: &List<Given<Text>>,
     parse: fn(&str) -> Result<HostRule, RuleError>,
+    later: bool,
 ) -> Result<Option<List<Given<Text>>>, ProfileCause> {
     if list.iter().all(|given| name(&given.value).is_none()) {
         return Ok(None);
@@ -52,6 +66,10 @@ fn expanded(
         };
         let entry = || given.origin.to_string();
         let Some(rules) = network.group(name) else {
+            if later {
+                all.push(given.clone());
+                continue;
+            }
             let (name, known) = (name.to_string(), network.group_names());
             return Err(ProfileCause::UnknownGroup { entry: entry(), name, known });
         };

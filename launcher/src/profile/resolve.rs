@@ -97,6 +97,7 @@ fn merge_all(family: Family<'_>, youngest: usize, name: Text) -> Result<Profile,
         profile.lineage.to_mut().push(loaded.id.name.clone());
         profile.description = mem::take(&mut said.description);
         profile.merge(said, &|origin| loaded.inherits(origin, &documents));
+        groups::settle_denials(&mut profile)?;
     }
     groups::expand(&mut profile)?;
     ports::check(&profile, &documents)?;
