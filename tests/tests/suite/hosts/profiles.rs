@@ -51,3 +51,20 @@ fn an_agents_hosts_are_not_reached_without_a_network() {
         }
     });
 }
+
+#[test]
+fn a_child_takes_no_host_out_of_a_group_that_its_parent_denies() {
+    in_internets(|internet| {
+        internet.world.write(
+            "parent.json",
+            r#"{"extends": "workspace", "network": {"mode": "allow", "connect": ["*.example:80"],
+                "deny": ["@closed"], "groups": {"closed": ["other.example"]}}}"#,
+        );
+        let child = r#"{"extends": "./parent.json", "network": {"groups": {"closed": ["allowed.example"]}}}"#;
+        internet.world.write("child.json", child);
+        let mut curl = |host: &str| internet.run(&format!("$SBX -p ./child.json -- curl -sS http://{host}/"));
+        curl("allowed.example").success().prints(FROM_ALLOWED);
+        curl("other.example").failed();
+        internet.saw_nothing_of("other.example");
+    });
+}
