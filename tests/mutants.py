@@ -347,7 +347,7 @@ MUTANTS = [
     ("pool-lost-mount", "launcher/src/run/warm/stands.rs",
      "self.mounts.happened().then(mount)", "None.map(|()| mount())", ["pool::stands::"]),
     ("denials-of-parents-groups", "launcher/src/profile/resolve.rs",
-     "groups::settle_denials(&mut profile)?;", "", ["hosts::profiles::a_child"]),
+     "groups::settle_denials(&mut profile)?;", "", ["hosts::profiles::a_child_takes_no_host_out_of_a_group_that_its_parent_denies"]),
     ("pool-gives-way", "launcher/src/run/warm/vigil.rs",
      "waiting.lost().filter(|_| !door.is_asked())", "waiting.lost().filter(|_| false)", ["pool::policy::"]),
     ("pool-gives-way-when-told", "launcher/src/sys/packet.rs",
