@@ -80,6 +80,8 @@ fn hostile_toml_and_units_end_with_a_line() {
             ("systemd", b"[Service]\nMemoryMax=much\n", "line 2: MemoryMax: 'much' is no size"),
             ("systemd", b"[Unit]\nA=b\n", "there is no section [Service]"),
             ("systemd", b"[Service]\nRestrictAddressFamilies=~AF_FOO\n", "'AF_FOO' is no address family"),
+            ("systemd", b"[Service]\nRestrictAddressFamilies=AF_UNIX\x0cAF_INET\n", "is no address family"),
+            ("systemd", b"[Service]\nLimitNOFILE=64\xc2\xa0:1024\n", "line 2: LimitNOFILE: '64"),
             ("systemd", b"[Service]\nProtectClock=perhaps\n", "line 2: ProtectClock: 'perhaps' is neither"),
         ] {
             let err = refusal(&world, language, text);
@@ -169,6 +171,8 @@ fn an_unknown_rule_is_an_error_or_a_line() {
                 "[Service]\nRestrictNamespaces=user foo\n",
                 "line 2: RestrictNamespaces: 'foo' is no namespace",
             ),
+            ("systemd", "[Service]\nRestrictNamespaces=user\u{c}net\n", "' is no namespace"),
+            ("systemd", "[Service]\n\u{a0}ProtectHome=yes\n", "ProtectHome: the directive is unknown"),
             (
                 "systemd",
                 "[Service]\nPassEnvironment=AWS_SECRET LANG\n",
@@ -235,6 +239,35 @@ fn an_unknown_rule_is_an_error_or_a_line() {
             assert!(lossy.err().contains("lost: ") && lossy.err().contains(place), "{place}: {lossy}");
             assert!(lossy.out().contains("\"extends\""), "{lossy}");
         }
+    });
+}
+
+/// A limit that no profile has is an error or a line, and so is one of nothing.
+#[test]
+fn a_limit_of_nothing_is_a_limit() {
+    let limits = "LimitMEMLOCK LimitMSGQUEUE LimitSTACK MemoryHigh MemorySwapMax IOWriteIOPSMax";
+    as_users(|user| {
+        let world = World::new(user);
+        for name in limits.split(' ') {
+            for value in ["0", "1"] {
+                world.write("unit", format!("[Service]\n{name}={value}\n"));
+                let place = format!("line 2: {name}: a profile has no such limit");
+                let strict = world.sbx(["profile", "import", "--from", "systemd", "unit"]).run();
+                assert_eq!(
+                    (strict.code, strict.out()),
+                    (Some(125), String::new()),
+                    "{name}={value}: {strict}"
+                );
+                assert!(strict.err().contains(&place), "{name}={value}: {strict}");
+                let lossy =
+                    world.sbx(["profile", "import", "--lossy", "--from", "systemd", "unit"]).run().success();
+                assert!(lossy.err().contains(&place), "{name}={value}: {lossy}");
+            }
+        }
+        // The twins: no limit, a no, and what every run has.
+        let none = "LimitMEMLOCK=infinity\nRootEphemeral=0\nRootEphemeral=no\nLimitCORE=0\n";
+        world.write("unit", format!("[Service]\n{none}"));
+        world.sbx(["profile", "import", "--from", "systemd", "unit"]).run().success();
     });
 }
 

@@ -219,6 +219,52 @@ fn paths_of_units_hold() {
     });
 }
 
+/// A backslash continues a line only as its very last character, and only if no other one escapes it.
+#[test]
+fn what_stands_behind_an_ended_line_holds() {
+    as_users(|user| {
+        let world = World::new(user);
+        let script = "cat \"$HOME/.ssh/id_rsa\"; echo end";
+        let rule = "InaccessiblePaths=-%h/.ssh";
+        for before in [
+            "ExecStart=/bin/echo a \\ \n",
+            "ExecStart=/bin/echo a \\\t\r\n",
+            "SyslogIdentifier=x\\\\\n",
+            "SyslogIdentifier=x \\\u{a0}\n",
+            "# A comment\r",
+            "Type=simple\r",
+        ] {
+            assert_eq!(shown(&world, &format!("{before}{rule}"), script), "end\n", "{before:?}");
+        }
+        // The twins: a line that goes on takes the next one with it.
+        for before in ["ExecStart=/bin/echo a \\\n", "SyslogIdentifier=x\\\\\\\n", "ExecStart=x \\\r\n"] {
+            let out = shown(&world, &format!("{before}{rule}"), script);
+            assert!(out.contains(SECRET) && out.ends_with("end\n"), "{before:?}: {out}");
+        }
+    });
+}
+
+/// Words end at the blanks of systemd. Any other is part of a path.
+#[test]
+fn a_path_of_a_unit_may_have_other_blanks() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.make_dir(&world.path("a"));
+        world.make_dir(&world.path("b"));
+        let script = "echo x > a/made; echo x > b/made; echo end";
+        for (blank, made) in
+            [("\u{a0}", false), ("\u{2003}", false), ("\u{c}", false), (" ", true), ("\t", true)]
+        {
+            let lines = format!("ReadWritePaths=-WORKSPACE/a{blank}-WORKSPACE/b");
+            assert_eq!(shown(&world, &lines, script), "end\n", "{blank:?}");
+            assert_eq!((world.exists("a/made"), world.exists("b/made")), (made, made), "{blank:?}");
+            for name in ["a/made", "b/made"] {
+                let _ = std::fs::remove_file(world.path(name));
+            }
+        }
+    });
+}
+
 #[test]
 fn the_network_of_units_is_closed_or_open() {
     let script = "python3 -c 'import socket\n\

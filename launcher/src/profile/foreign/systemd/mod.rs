@@ -21,7 +21,7 @@ use crate::profile::foreign::files::{Access, Files, below, root};
 use crate::profile::foreign::meaning::{Base, Meaning};
 use crate::profile::foreign::systemd::places::{Places, split};
 use crate::profile::foreign::systemd::service::Service;
-use crate::profile::foreign::systemd::unit::Setting;
+use crate::profile::foreign::systemd::unit::{Setting, stripped};
 use crate::profile::foreign::systemd::values::{size, time};
 use crate::profile::foreign::{Losses, MOST};
 use crate::profile::words::{NetworkMode, Variable};
@@ -210,7 +210,7 @@ fn limits(service: &Service, meaning: &mut Meaning, losses: &mut Losses) -> Resu
     for (name, key, unit) in LIMITS {
         let Some(setting) = service.last(name) else { continue };
         // Of a soft and a hard limit the soft one is what the service meets first.
-        let soft = setting.value.split(':').next().unwrap_or("").trim().to_string();
+        let soft = stripped(setting.value.split(':').next().unwrap_or("")).to_string();
         if soft.ends_with('%') {
             losses.note(setting.place(), "a limit of a profile is a number, and no share of the machine");
             continue;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::profile::error::{Plain, ProfileCause};
 use crate::profile::foreign::systemd::calls::only;
 use crate::profile::foreign::systemd::directives::{Role, role, similar};
-use crate::profile::foreign::systemd::unit::{Setting, words};
+use crate::profile::foreign::systemd::unit::{Setting, bare_words, words};
 use crate::profile::foreign::systemd::values::{maybe_truth, truth};
 use crate::profile::foreign::{HINTS, Losses};
 
@@ -20,6 +20,18 @@ const KINDS_OF_LISTS: [&str; 2] = ["IPAddress", "SystemCall"];
 /// Whether an empty assignment takes back what a directive has said (systemd.exec(5)).
 fn begins_anew(name: &str) -> bool {
     LISTS.iter().any(|end| name.ends_with(end)) || KINDS_OF_LISTS.iter().any(|start| name.starts_with(start))
+}
+
+/// The directives that cannot be said and whose 0 takes nothing away: it is a no, or what every run has.
+const NONE_AT_ZERO: [&str; 3] = ["RootEphemeral", "MemoryZSwapWriteback", "LimitCORE"];
+
+/// Whether what cannot be said takes something away. Otherwise it is no loss. The 0 of a limit is a number.
+fn takes_away(setting: &Setting) -> bool {
+    match &*setting.value {
+        "0" => !NONE_AT_ZERO.contains(&&*setting.name),
+        "infinity" => false,
+        value => maybe_truth(value) != Some(false),
+    }
 }
 
 /// The assignments that are read.
@@ -52,12 +64,8 @@ impl Service {
         }
         let mut lost: Vec<_> = lost.into_values().collect();
         lost.sort_by_key(|(setting, _)| setting.line);
-        // A value that takes nothing away is no loss.
-        let says = |setting: &Setting| {
-            !matches!(maybe_truth(&setting.value), Some(false)) && setting.value != "infinity"
-        };
         lost.iter()
-            .filter(|(setting, _)| says(setting))
+            .filter(|(setting, _)| takes_away(setting))
             .for_each(|(setting, why)| losses.note(setting.place(), why));
         Service(all)
     }
@@ -104,7 +112,7 @@ impl Service {
                 None => (false, &*setting.value),
             };
             let mut named = 0;
-            for word in text.split_ascii_whitespace() {
+            for word in bare_words(text) {
                 match known.iter().find(|(name, _)| *name == word) {
                     Some((_, flag)) => named |= flag,
                     None => {
@@ -135,7 +143,7 @@ impl Service {
                 Some(rest) => (true, rest),
                 None => (false, &*setting.value),
             };
-            let named: BTreeSet<String> = text.split_ascii_whitespace().map(family).collect();
+            let named: BTreeSet<String> = bare_words(text).map(family).collect();
             if let Some(wrong) = named.iter().find(|name| !is_family(name)) {
                 return Err(setting.wrong(format!("'{}' is no address family, like AF_UNIX", Plain(wrong))));
             }

@@ -32,6 +32,21 @@ impl Setting {
     }
 }
 
+/// Whether a character is a blank to systemd. Others, like U+00A0, are part of a word.
+pub fn is_blank(c: char) -> bool {
+    matches!(c, ' ' | '\t' | '\n' | '\r')
+}
+
+/// A text without blanks around it.
+pub fn stripped(text: &str) -> &str {
+    text.trim_matches(is_blank)
+}
+
+/// What stands between the blanks of a text that has neither quotes nor escapes.
+pub fn bare_words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(is_blank).filter(|word| !word.is_empty())
+}
+
 fn wrong(line: usize, why: impl ToString) -> ProfileCause {
     ProfileCause::Line { line, why: why.to_string() }
 }
@@ -65,11 +80,11 @@ pub fn settings(text: &[u8]) -> Result<Vec<Setting>, ProfileCause> {
         match section {
             None => return Err(wrong(line, "an assignment stands before the first section")),
             Some(Section::Foreign) => {}
-            Some(Section::Other) => check_elsewhere(line, name.trim())?,
+            Some(Section::Other) => check_elsewhere(line, stripped(name))?,
             Some(Section::Service) => settings.push(Setting {
                 line,
-                name: name.trim().to_string(),
-                value: value.trim().to_string(),
+                name: stripped(name).to_string(),
+                value: stripped(value).to_string(),
             }),
         }
     }
@@ -111,32 +126,50 @@ impl Section {
     }
 }
 
-/// Lines without comments, those that end in a backslash joined with the next one; each with its number.
+/// Lines without comments, those that go on joined with the next one; each with its number.
 fn logical_lines(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
     let mut open: Option<(usize, String)> = None;
-    for (number, line) in (1..).zip(text.lines()) {
-        let trimmed = line.trim();
+    for (number, line) in (1..).zip(lines_of(text)) {
         // Comments may also stand between the lines of one assignment.
-        if trimmed.starts_with(['#', ';']) {
+        if line.trim_start_matches(is_blank).starts_with(['#', ';']) {
             continue;
         }
         let (start, mut whole) = open.take().unwrap_or((number, String::new()));
-        match trimmed.strip_suffix('\\') {
+        match going_on(line) {
             Some(rest) => {
                 whole.push_str(rest);
                 whole.push(' ');
                 open = Some((start, whole));
             }
             None => {
-                whole.push_str(trimmed);
-                lines.push((start, whole.trim().to_string()));
+                whole.push_str(line);
+                lines.push((start, whole));
             }
         }
     }
-    lines.extend(open.map(|(start, whole)| (start, whole.trim().to_string())));
-    lines.retain(|(_, line)| !line.is_empty());
+    lines.extend(open);
+    let lines = lines.into_iter().map(|(start, whole)| (start, stripped(&whole).to_string()));
+    lines.filter(|(_, line)| !line.is_empty()).collect()
+}
+
+/// The lines of a text. A LF or a CR ends one, and the two together end one as well.
+fn lines_of(text: &str) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (line, tail) = rest.split_at(rest.find(['\n', '\r']).unwrap_or(rest.len()));
+        let ends = ["\r\n", "\n\r", "\n", "\r"];
+        rest = ends.into_iter().find_map(|end| tail.strip_prefix(end)).unwrap_or("");
+        lines.push(line);
+    }
     lines
+}
+
+/// A line without the backslash at its very end, if the next line continues it. No other backslash may escape that one.
+fn going_on(line: &str) -> Option<&str> {
+    let backslashes = line.len() - line.trim_end_matches('\\').len();
+    line.strip_suffix('\\').filter(|_| backslashes % 2 == 1)
 }
 
 /// The words of a value. Quotes keep blanks, and a backslash escapes as in C.
@@ -144,7 +177,7 @@ pub fn words(setting: &Setting) -> Result<Vec<String>, ProfileCause> {
     let mut words = Vec::new();
     let mut chars = setting.value.chars().peekable();
     loop {
-        while chars.next_if(|c| c.is_whitespace()).is_some() {}
+        while chars.next_if(|c| is_blank(*c)).is_some() {}
         if chars.peek().is_none() {
             return Ok(words);
         }
@@ -154,7 +187,7 @@ pub fn words(setting: &Setting) -> Result<Vec<String>, ProfileCause> {
                 ('\\', _) => word.push(escaped(&mut chars).map_err(|why| setting.wrong(why))?),
                 (c, Some(open)) if c == open => quote = None,
                 ('"' | '\'', None) => quote = Some(c),
-                (c, None) if c.is_whitespace() => break,
+                (c, None) if is_blank(c) => break,
                 (c, _) => word.push(c),
             }
         }
@@ -209,7 +242,37 @@ mod tests {
     fn lines_go_on_and_sections_come_again() {
         let text = "[Unit]\nAfter=x\n# a comment\n[Service]\n ReadWritePaths = /a \\\n; in\n  /b\n\n[Install]\nA=b\n\
                     # /etc/x.conf\n[Service]\nUser=\n";
-        assert_eq!(read(text), [entry(5, "ReadWritePaths", "/a  /b"), entry(13, "User", "")]);
+        assert_eq!(read(text), [entry(5, "ReadWritePaths", "/a    /b"), entry(13, "User", "")]);
+    }
+
+    #[test]
+    fn a_line_goes_on_behind_its_last_backslash_alone() {
+        let count = |value: &str| read(&format!("[Service]\nX={value}\nProtectHome=yes\n")).len();
+        for value in ["a \\ ", "a \\\t", "a \\\u{a0}", "a \\\u{c}", r"x\\", r"a \\\\", "\\ \r"] {
+            assert_eq!(count(value), 2, "{value:?}");
+        }
+        for value in ["a \\", r"a \\\", "a \\\r", "\\"] {
+            assert_eq!(count(value), 1, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn a_line_ends_where_systemd_ends_it() {
+        let text = "[Service]\rA=b\r\n# c\rX=y\n\rC=d\\\r\ne\n\r\nE=f";
+        let lines = [entry(2, "A", "b"), entry(4, "X", "y"), entry(5, "C", "d e"), entry(8, "E", "f")];
+        assert_eq!(read(text), lines);
+    }
+
+    #[test]
+    fn other_blanks_are_part_of_a_word() {
+        for blank in ['\u{a0}', '\u{b}', '\u{c}', '\u{85}', '\u{2003}', '\u{3000}'] {
+            let (name, value) = (format!("{blank}Y"), format!("{blank}/a{blank}/b{blank}"));
+            let text = format!("[Service]\nX= {value}\t\n{name}=z\n");
+            assert_eq!(read(&text), [entry(2, "X", &value), entry(3, &name, "z")], "{blank:?}");
+            let setting = Setting { line: 1, name: "X".into(), value: format!("{value}\r\tc") };
+            assert_eq!(words(&setting).unwrap(), [&*value, "c"], "{blank:?}");
+            assert_eq!(bare_words(&setting.value).collect::<Vec<_>>(), [&*value, "c"], "{blank:?}");
+        }
     }
 
     #[test]

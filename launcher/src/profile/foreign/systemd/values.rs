@@ -1,7 +1,7 @@
 //! Values of directives: truth, sizes, times, and paths with specifiers.
 
 use crate::profile::error::{Plain, ProfileCause};
-use crate::profile::foreign::systemd::unit::Setting;
+use crate::profile::foreign::systemd::unit::{Setting, is_blank, stripped};
 use crate::profile::location::Location;
 use crate::profile::words::Variable;
 
@@ -31,7 +31,7 @@ pub fn size(setting: &Setting) -> Result<Option<u64>, ProfileCause> {
     }
     let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (digits, unit) = text.split_at(end);
-    let shift = match unit.trim() {
+    let shift = match stripped(unit) {
         "" | "B" => Some(0),
         "K" => Some(10),
         "M" => Some(20),
@@ -53,11 +53,11 @@ pub fn time(setting: &Setting) -> Result<Option<String>, ProfileCause> {
     }
     let wrong = || setting.wrong(format!("'{}' is no time, like '1min 30s'", Plain(&setting.value)));
     let mut total: u64 = 0;
-    let mut rest = setting.value.trim();
+    let mut rest = stripped(&setting.value);
     while !rest.is_empty() {
         let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
         let (digits, tail) = rest.split_at(end);
-        let tail = tail.trim_start();
+        let tail = tail.trim_start_matches(is_blank);
         let end = tail.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(tail.len());
         let (unit, tail) = tail.split_at(end);
         let unit = match unit {
@@ -71,7 +71,7 @@ pub fn time(setting: &Setting) -> Result<Option<String>, ProfileCause> {
         };
         let part = digits.parse::<u64>().ok().zip(unit).and_then(|(number, unit)| number.checked_mul(unit));
         total = part.and_then(|part| total.checked_add(part)).ok_or_else(wrong)?;
-        rest = tail.trim_start();
+        rest = tail.trim_start_matches(is_blank);
     }
     if total == 0 { Err(wrong()) } else { Ok(Some(format!("{total}ms"))) }
 }
@@ -161,6 +161,10 @@ mod tests {
         assert_eq!(time(&setting("5")).unwrap().as_deref(), Some("5000ms"));
         assert_eq!(time(&setting("infinity")).unwrap(), None);
         assert!(time(&setting("soon")).is_err() && time(&setting("")).is_err());
+        assert_eq!(size(&setting("64 M")).unwrap(), Some(64 << 20));
+        assert_eq!(time(&setting("1 min\t30 s")).unwrap().as_deref(), Some("90000ms"));
+        assert!(size(&setting("64\u{a0}M")).is_err() && time(&setting("1\u{a0}min")).is_err());
+        assert!(time(&setting("1min\u{a0}30s")).is_err() && time(&setting("1min\u{a0}")).is_err());
     }
 
     #[test]
