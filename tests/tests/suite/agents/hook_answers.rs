@@ -138,6 +138,39 @@ fn rules_about_single_commands_hold() {
     });
 }
 
+/// A rule is about parts of words where it says so, and about words however they are written.
+#[test]
+fn rules_hold_for_parts_of_words_and_quoted_ones() {
+    as_users(|user| {
+        let world = World::new(user);
+        let deny = ["Bash(*prod*)", "Bash(*.sh)", "Bash(git push:*)"];
+        let rules = json!({ "permissions": {
+            "allow": ["Bash(*)"], "deny": deny, "ask": ["Bash(*secret*)"],
+        } });
+        super::write(&world, ".claude/settings.json", &rules.to_string());
+        let answer = |command: &str| filter(&world, "claude", &call(&world, json!({ "command": command })));
+        for (command, rule) in [
+            ("kubectl --context myprod delete ns x", "Bash(*prod*)"),
+            ("./deploy.sh", "Bash(*.sh)"),
+            ("git \\\n push origin", "Bash(git push:*)"),
+            ("git 'push'", "Bash(git push:*)"),
+            ("git \"push\"", "Bash(git push:*)"),
+            ("gi\\t push", "Bash(git push:*)"),
+        ] {
+            let out = answer(command).exited(2);
+            let is_named = out.err().contains(&format!("your rule {rule} denies it"));
+            assert!(out.out().is_empty() && is_named, "{command}: {out}");
+        }
+        // What they may run is no matter of the hook's.
+        for (command, decision) in
+            [("cat mysecret", json!("ask")), ("echo hello", Value::Null), ("git 'pull'", Value::Null)]
+        {
+            let answer: Value = serde_json::from_str(&answer(command).success().out()).unwrap();
+            assert_eq!(answer["hookSpecificOutput"]["permissionDecision"], decision, "{command}");
+        }
+    });
+}
+
 /// A shell that sbx does not start is no way around the one that it does.
 #[test]
 fn a_tool_of_another_shell_is_refused() {
