@@ -5,6 +5,7 @@ use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 
 use crate::profile::error::{Mistake, Plain};
+use crate::profile::moved::Moved;
 use crate::profile::origin::Text;
 use crate::profile::words::Variable;
 
@@ -19,6 +20,8 @@ pub struct Variables<'a> {
     pub tmp: Option<&'a Path>,
     /// `${CACHE}`.
     pub cache: Option<&'a Path>,
+    /// What variables of the environment put elsewhere.
+    pub moved: &'a [Moved],
 }
 
 impl<'a> Variables<'a> {
@@ -111,6 +114,12 @@ impl Location {
     /// The same as a path.
     pub fn expand_path(&self, variables: &Variables) -> Option<PathBuf> {
         self.expand(variables).map(PathBuf::from)
+    }
+
+    /// Where variables of the environment put it instead.
+    pub fn elsewhere(&self, variables: &Variables) -> impl Iterator<Item = PathBuf> {
+        let is_of_home = self.base == Some(Variable::Home);
+        variables.moved.iter().filter(move |_| is_of_home).filter_map(|moved| moved.place(&self.rest))
     }
 }
 

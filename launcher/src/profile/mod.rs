@@ -19,6 +19,7 @@ mod keys;
 mod location;
 mod merge;
 mod model;
+mod moved;
 mod origin;
 mod overlap;
 mod pattern;
@@ -42,6 +43,7 @@ pub use model::{
     Agent, Commands, Env, Home, HostGroup, Limits, Network, PathEntry, Paths, Profile, Protection,
     SettingsCopy, Source,
 };
+pub use moved::Moved;
 pub use origin::{Given, List, Origin, Shared, Text};
 pub(crate) use overlap::covers;
 pub use pattern::{Name, Pattern};

@@ -14,7 +14,7 @@ pub use calls::KnownCalls;
 use crate::error::Refusal;
 use crate::host::Host;
 use crate::hosts::{HostPattern, HostRule, is_public};
-use crate::profile::{self, Given, Name, PathEntry, Pattern, Protection, Search, Variables};
+use crate::profile::{self, Given, Moved, Name, PathEntry, Pattern, Protection, Search, Variables};
 use crate::sys::path::{canonical, is_there};
 use crate::sys::within::{is_below, is_within};
 use crate::text::shown;
@@ -145,8 +145,11 @@ fn protected(entries: &[Given<Protection>], variables: &Variables<'_>) -> Vec<(P
     let is_outside = |path: &PathBuf| !variables.workspace.is_some_and(|own| is_within(path, own));
     let of = |entry: &Given<Protection>| {
         let why = entry.origin.why.as_deref().unwrap_or("something outside could execute it").to_string();
-        let readers: Vec<PathBuf> =
-            entry.readers.iter().filter_map(|reader| reader.expand_path(variables)).collect();
+        let readers: Vec<PathBuf> = entry
+            .readers
+            .iter()
+            .flat_map(|reader| reader.expand_path(variables).into_iter().chain(reader.elsewhere(variables)))
+            .collect();
         // What is not there, and nobody would read, is nothing yet.
         let is_read = readers.is_empty() || readers.iter().any(|reader| is_there(reader));
         let path = entry.path.expand_path(variables).filter(|path| is_read || is_there(path));
@@ -189,8 +192,9 @@ impl Sensitive {
         let holds_home = |at: &PathBuf| home.as_ref().is_some_and(|home| is_within(home, at));
         let workspace = workspace.filter(|at| !holds_home(at));
         let knowing = profile::load(OsStr::new(KNOWING), &Search::default())?;
-        let variables =
-            Variables { workspace: workspace.as_deref(), home: home.as_deref(), ..Variables::default() };
+        let moved = Moved::all(|name| host.variable(name));
+        let (own, home_at) = (workspace.as_deref(), home.as_deref());
+        let variables = Variables { workspace: own, home: home_at, moved: &moved, ..Variables::default() };
         let expanded = |list: &[PathEntry]| -> Vec<PathBuf> {
             list.iter().filter_map(|entry| entry.expand_path(&variables)).collect()
         };

@@ -18,7 +18,7 @@ use crate::plan::state;
 use crate::plan::variables::{self, Loudness};
 use crate::plan::workspace;
 use crate::plan::{Executed, Inputs, OnViolation, Plan, Provided, notified, sockets, static_programs};
-use crate::profile::{NetworkMode, Variable, Variables};
+use crate::profile::{Moved, NetworkMode, Variable, Variables};
 use crate::sys::plain;
 use crate::text::shown;
 use std::ffi::OsString;
@@ -34,7 +34,9 @@ impl Draft<'_> {
         let listings = std::mem::take(&mut self.listings);
         let private_home = self.private_home(&provided);
         let Inputs { request, host, ref profile, ref program, ref directory, .. } = self.inputs;
+        let moved = Moved::all(|name| host.variable(name));
         let variables = Variables {
+            moved: &moved,
             workspace: self.workspace.as_deref(),
             home: host.home(),
             tmp: provided.scratch.as_deref(),

@@ -135,7 +135,7 @@ fn is_there<'a>(
     }
     // Where nobody knows what the variable stands for, nobody knows that nothing reads it either.
     let is_there = |path: PathBuf| listings.has(&path, path::is_there);
-    let there = place.expand_path(variables).is_none_or(is_there);
+    let there = place.expand_path(variables).is_none_or(is_there) || place.elsewhere(variables).any(is_there);
     looked_for.push((place, there));
     there
 }

@@ -9,6 +9,31 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+/// Where a variable says that the settings of a program are.
+#[test]
+fn readers_are_found_where_variables_say() {
+    with_namespaces(|user| {
+        for (variable, place, reader, file) in [
+            ("XDG_CONFIG_HOME", "cfg", "cfg/direnv", ".envrc"),
+            ("XDG_CONFIG_HOME", "cfg", "cfg/zed", ".zed/settings.json"),
+            ("XDG_DATA_HOME", "data", "data/direnv", ".envrc"),
+            ("CLAUDE_CONFIG_DIR", "cc", "cc", ".claude/settings.json"),
+            ("CODEX_HOME", "ch", "ch", ".codex/config.toml"),
+            ("GEMINI_CLI_HOME", "g", "g/.gemini", ".gemini/settings.json"),
+        ] {
+            for is_used in [true, false] {
+                let world = World::new(user);
+                if is_used {
+                    world.make_dir(&world.home.join(reader));
+                }
+                let script = format!("mkdir -p $(dirname {file}); echo planted > {file}");
+                shell(&world, &["-q"], &script).env(variable, world.home.join(place)).run();
+                assert_eq!(world.exists(file), !is_used, "{file} by {variable}");
+            }
+        }
+    });
+}
+
 /// By each of the names that a program outside reads, and for each program that reads one.
 #[test]
 fn files_that_the_users_programs_read_cannot_be_made() {
