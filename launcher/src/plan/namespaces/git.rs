@@ -27,8 +27,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// What stands where git would read files of a directory.
-const NO_DIRECTORY: IfMissing = IfMissing::Placeholder(Shape::File("\n"));
+/// What stands where git would read a file, or files of a directory: it finds nothing there.
+const NOTHING_SAID: IfMissing = IfMissing::Placeholder(Shape::File("\n"));
 
 /// Submodules of submodules.
 const DEEPEST: usize = 4;
@@ -317,7 +317,7 @@ impl Repository {
         if own.next_back().is_none_or(|last| last.value.as_ref().is_none_or(|url| url.is_empty())) {
             // Below a file git looks for nothing. It costs less than a directory, whose removal takes longer than all
             // else at the end of a run.
-            let kept = |name| Protected { missing: NO_DIRECTORY, ..Protected::new(at.join(name)) };
+            let kept = |name| Protected { missing: NOTHING_SAID, ..Protected::new(at.join(name)) };
             self.protected.extend(["remotes", "branches"].map(kept));
         }
     }
@@ -409,7 +409,8 @@ impl Repository {
                 }
                 Leads::More(path) => {
                     self.configuration(&path, tops, home, read);
-                    self.protected.push(Protected::new(path));
+                    // git fails on a directory there, and so it would in every repository outside.
+                    self.protected.push(Protected { missing: NOTHING_SAID, ..Protected::new(path) });
                 }
             }
         }
@@ -422,8 +423,7 @@ impl Repository {
         if reads_of_worktree(settings) {
             self.configuration(&file, tops, home, &mut Vec::new());
         }
-        self.protected
-            .push(Protected { missing: IfMissing::Placeholder(Shape::File("\n")), ..Protected::new(file) });
+        self.protected.push(Protected { missing: NOTHING_SAID, ..Protected::new(file) });
     }
 
     /// The git directories of submodules; their names may have several parts.

@@ -251,3 +251,25 @@ fn placeholders_are_made_where_their_readers_are_unknown() {
         }
     });
 }
+
+/// A directory in its place would be an error in every repository.
+#[test]
+fn git_goes_on_beside_a_file_that_its_settings_name_and_that_is_missing() {
+    need!("git");
+    with_namespaces(|user| {
+        let world = World::new(user);
+        let settings = format!("[include]\n\tpath = {}\n", world.path("local").display());
+        world.write_at_home(".gitconfig", &settings);
+        let status = |world: &World| world.bare(["git", "status", "-s"]).run().success();
+        world.bare(["git", "init", "-q"]).run().success();
+        let run = shell(&world, &[], "echo ready; git status -s; ! echo '[alias] x = !y' > local; sleep 60")
+            .start();
+        run.wait_for("ready");
+        status(&world);
+        run.signal(libc::SIGTERM);
+        let out = run.wait();
+        assert!(out.err().contains("blocked openat") && !out.err().contains("fatal"), "{out}");
+        assert!(!world.exists("local"));
+        status(&world);
+    });
+}

@@ -1,6 +1,6 @@
 //! Directories of hooks: what git executes when something happens in a repository (githooks(5)).
 
-use super::{HOOKS, NO_DIRECTORY, Repository};
+use super::{HOOKS, NOTHING_SAID, Repository};
 use crate::plan::namespaces::git::shape::MOST_OF_ALL;
 use crate::plan::namespaces::git_config;
 use crate::plan::namespaces::protect::{IfMissing, Protected};
@@ -57,7 +57,7 @@ impl Repository {
             if path::is_there(&path) {
                 self.hooks(path.clone());
             } else {
-                self.protected.push(Protected { missing: NO_DIRECTORY, ..Protected::new(path.clone()) });
+                self.protected.push(Protected { missing: NOTHING_SAID, ..Protected::new(path.clone()) });
             }
             self.hooks_inside.extend(is_below(&real, at).then_some(real));
         }
