@@ -238,13 +238,15 @@ fn out_of_sight(
         let path = Some(there.path).filter(|path| (makes || there.meta.is_some()) && is_hidden(path))?;
         let here = viewer.follow(argument.dirfd, &argument.path, argument.follow);
         let is_missing = here.is_none_or(|entry| !makes && entry.meta.is_none());
-        is_missing.then(|| {
+        let missing = is_missing.then(|| {
             let access =
                 if is_target(decoded, there.meta.as_ref()) { Access::WRITE } else { argument.access };
             let is_looked_at = access == Access::METADATA && there.meta.is_some_and(|meta| meta.is_dir());
             let aim = is_looked_at.then(|| aim(viewer.caller.process, &path)).flatten();
             aim.map_or((path, access), |file| (file, Access::READ))
-        })
+        });
+        // What permissions refuse outside, no flag allows.
+        missing.filter(|(path, access)| permitted(path, *access))
     })
 }
 

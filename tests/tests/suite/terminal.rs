@@ -249,6 +249,27 @@ fn the_interrupt_key_reaches_only_the_command() {
     });
 }
 
+/// readline(3) has the terminal go on then, which nothing has stopped.
+#[test]
+fn the_interrupt_key_at_a_prompt_is_no_refusal() {
+    need!("bash", "python3");
+    in_worlds(|world| {
+        let (running, terminal) = on_terminal(world, &["bash", "--norc", "--noprofile", "-i"]);
+        terminal.types("PS1='re''ady$ '\n");
+        running.wait_for("ready$ ");
+        terminal.types("abc\x03");
+        running.wait_for_times("ready$ ", 2);
+        terminal.types("echo on-$((40+1))\n");
+        running.wait_for("on-41");
+        assert!(!running.so_far().contains("blocked"), "{}", running.so_far());
+        // What would stop it is one.
+        terminal.types("/usr/bin/python3 -c 'import fcntl; fcntl.ioctl(0, 0x540a, 0)'\n");
+        running.wait_for("blocked ioctl(0, TCXONC)");
+        terminal.types("exit 0\n");
+        running.wait().success();
+    });
+}
+
 /// A shell ends its script when a program that it waits for was ended by the interrupt key, and goes on after a status.
 #[test]
 fn the_interrupt_key_ends_a_script_around_a_run() {

@@ -399,10 +399,14 @@ fn closed_home(plan: &Plan) -> Option<PathBuf> {
 }
 
 /// Whether programs do without a call: ss(8) and others ask the kernel for sockets, and read /proc where it does not
-/// tell.
+/// tell. readline(3) has a terminal go on at Ctrl-C, which nothing has stopped.
 pub fn is_done_without(name: &str, args: &[u64; 6]) -> bool {
-    let [family, _, protocol, ..] = *args;
-    name == "socket" && family == libc::AF_NETLINK as u64 && protocol == libc::NETLINK_SOCK_DIAG as u64
+    let [first, request, third, ..] = *args;
+    match name {
+        "socket" => first == libc::AF_NETLINK as u64 && third == libc::NETLINK_SOCK_DIAG as u64,
+        "ioctl" => request == libc::TCXONC && matches!(third as i32, libc::TCOON | libc::TCION),
+        _ => false,
+    }
 }
 
 /// Whether it makes a socket as syslog(3) does, which never says that there is none. Who else makes such a one fails

@@ -167,6 +167,9 @@ impl Search<'_> {
             }
             if is_directory {
                 self.walk(top, &path, level + 1);
+                if self.is_all_that_was_made(top, &directory, &path) {
+                    self.tell(path.iter().take(LEVELS).map(OsStr::to_os_string).collect());
+                }
             } else if !self.before.places.contains(&path)
                 && directory
                     .ages(&name)
@@ -182,6 +185,15 @@ impl Search<'_> {
             .tools
             .as_ref()
             .is_some_and(|tools| name.as_bytes().starts_with(b".") || tools.contains(name))
+    }
+
+    /// Whether it is a new directory with nothing in it: `mkdir ../new` has made it. Tools make hidden ones.
+    fn is_all_that_was_made(&self, top: &Directory, above: &Directory, path: &Path) -> bool {
+        let is_plain = !path.as_os_str().as_bytes().starts_with(b".") && !self.before.places.contains(path);
+        let ages = path.file_name().and_then(|name| above.ages(name).ok());
+        let is_new = ages.and_then(|ages| ages.born).is_some_and(|born| born >= self.before.time);
+        let names = || top.below(path).and_then(|directory| directory.names_like(1, |_| true));
+        is_plain && is_new && names().is_ok_and(|(names, _)| names.is_empty())
     }
 
     /// Whether keys are kept there (`~/.ssh`): whoever makes one looks for it.
@@ -244,8 +256,14 @@ mod tests {
         std::os::unix::fs::symlink("../outside", directory.join("link")).unwrap();
         fs::create_dir_all(directory.join(".cache")).unwrap();
         fs::write(directory.join(".cache/x"), "").unwrap();
+        // Of directories those are told that have nothing in them.
+        [".cache/y", "empty", "more/empty/deep"]
+            .iter()
+            .for_each(|name| fs::create_dir_all(directory_of(name)).unwrap());
         let written = Written::since(&before);
-        assert_eq!(written.paths, [".cache/x", "a/b", "link", "top"].map(PathBuf::from).into());
+        let all = [".cache/x", "a/b", "empty", "link", "more/empty", "top"];
+        assert_eq!(written.paths, all.map(PathBuf::from).into());
+        ["empty", "more"].iter().for_each(|name| fs::remove_dir_all(directory_of(name)).unwrap());
         assert!(!written.more);
         before.tools = Some(["a".into()].into());
         before.places = ["top".into()].into();

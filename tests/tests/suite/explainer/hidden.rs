@@ -3,6 +3,8 @@
 use super::{lines, none, one};
 use crate::debuggers::compile;
 use sbx_tests::{in_worlds, need, promise};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 
 /// cargo looks at the directory of a dependency, opens its manifest, writes a cache, and says then what went wrong.
 #[test]
@@ -116,5 +118,26 @@ fn a_pattern_for_files_out_of_sight_asks_for_them() {
         for pattern in ["none/*.txt", "*.none", "[a.txt"] {
             none(&lines(world, &[], &format!("cat {}", at(pattern))));
         }
+    });
+}
+
+/// Where the user may not write outside either, no flag helps.
+#[test]
+fn what_permissions_close_outside_is_not_blamed_on_the_sandbox() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        let directory = world.home.join("others");
+        world.make_dir(&directory);
+        let touch = format!("touch {}/new", directory.display());
+        one(
+            &lines(world, &[], &touch),
+            &["out of sight", &format!("allow it with --rw {}", directory.display())],
+        );
+        fs::set_permissions(&directory, Permissions::from_mode(0o555)).unwrap();
+        // Root's own permissions are none there.
+        if !world.user.is_root() {
+            none(&lines(world, &[], &touch));
+        }
+        fs::set_permissions(&directory, Permissions::from_mode(0o755)).unwrap();
     });
 }
