@@ -113,7 +113,7 @@ impl Found<'_> {
             }
             let (workspace, profile) = names(home);
             let _ = writeln!(text, "{workspace}, profile {profile}");
-            let _ = writeln!(text, "  home        {}", shown(&home.path.join("home")));
+            let _ = writeln!(text, "  home        {}", shown(&home.place()));
             let _ = writeln!(text, "  unused for  {}", self.age(home));
             let _ = writeln!(text, "  size        {}", in_words(size));
             for (path, size) in largest {

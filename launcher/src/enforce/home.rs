@@ -9,15 +9,15 @@ use crate::enforce::EnforceError;
 use crate::enforce::error::Named;
 use crate::enforce::homes::{ABOUT, About};
 use crate::enforce::scratch::{open_directory, own_directory};
-use crate::plan::home::{HOME, PrivateHome, STORES};
+use crate::plan::home::{HOME, PrivateHome, STORES, inner};
 use crate::plan::{CacheOf, HomeOf};
 use crate::sys::file_system::FileSystem;
-use crate::sys::{file, plain};
+use crate::sys::{file, memory, plain};
 use std::fs::{DirBuilder, File, OpenOptions, Permissions, TryLockError};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// Maximum number of layers of a home, and so of runs at the same time that can change its stores. The runs of a pool
@@ -35,22 +35,26 @@ const MAKE: &str = "make a home in '{}'";
 
 /// The locks of a run. They go with it, and with its reaper.
 #[derive(Debug, Default)]
-pub struct Held(Vec<File>);
+pub struct Held {
+    files: Vec<File>,
+    /// The directory of the home that lasts.
+    directory: Option<PathBuf>,
+}
 
 impl Held {
     /// The descriptors, which hold the locks.
     pub fn files(&self) -> &[File] {
-        &self.0
+        &self.files
     }
 
     /// The one on the layers of the stores, which is no other run's.
     pub fn of_layers(&self) -> Option<&File> {
-        self.0.get(1)
+        self.files.get(1)
     }
 
-    /// Does something while no other run uses the home; `None` if one does. `home` is the home itself.
-    pub fn alone<T>(&self, home: &Path, act: impl FnOnce() -> T) -> io::Result<Option<T>> {
-        let (Some(lock), Some(directory)) = (self.0.first(), home.parent()) else { return Ok(None) };
+    /// Does something while no other run uses the home; `None` if one does.
+    pub fn alone<T>(&self, act: impl FnOnce() -> T) -> io::Result<Option<T>> {
+        let (Some(lock), Some(directory)) = (self.files.first(), &self.directory) else { return Ok(None) };
         let done = lock.try_lock().is_ok().then(act);
         // The lock is gone, whether the other one was had or not: somebody may have removed the home meanwhile.
         let _ = lock.lock_shared();
@@ -60,25 +64,41 @@ impl Held {
             Err(io::Error::other("it was removed just now; try again"))
         }
     }
+
+    /// Gives the home another path outside, if no other run uses it: nothing of this one looks for it any more.
+    pub fn leave(&mut self) {
+        let rename = |directory: &Path| {
+            let name = memory::random_name("").map_err(|failed| failed.cause)?;
+            inner::of(directory).map_or(Ok(()), |inner| std::fs::rename(inner, directory.join(name)))
+        };
+        let _ = self.directory.as_deref().map(|directory| self.alone(|| rename(directory)));
+        self.directory = None;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.leave();
+    }
 }
 
 /// Makes a home that lasts. `no_layers` tells why its stores cannot be written to, if that is known.
 pub fn make(of: &HomeOf, no_layers: Option<&str>) -> Result<(PrivateHome, Held), EnforceError> {
     let directory = of.directory.as_deref().unwrap_or(Path::new(""));
     let made = make_lasting(directory, &of.owner);
-    let lock = made.step_at(MAKE, directory)?;
-    let mut held = Held(vec![lock]);
+    let (lock, inner) = made.step_at(MAKE, directory)?;
+    let mut held = Held { files: vec![lock], directory: Some(directory.to_path_buf()) };
     let layers = match no_layers.map(str::to_string).or_else(|| refuses_overlays(directory)) {
         Some(why) => Err(why),
-        None => match free_layers(&directory.join(STORES)).step_at(MAKE, directory)? {
+        None => match free_layers(&inner.join(STORES)).step_at(MAKE, directory)? {
             Some((number, lock)) => {
-                held.0.push(lock);
-                Ok(directory.join(STORES).join(number.to_string()))
+                held.files.push(lock);
+                Ok(inner.join(STORES).join(number.to_string()))
             }
             None => Err(format!("{MOST_LAYERS} other runs use this home")),
         },
     };
-    Ok((PrivateHome::lasting(of, directory, layers), held))
+    Ok((PrivateHome::lasting(of, &inner, layers), held))
 }
 
 /// Makes a home in a directory that is removed with the run.
@@ -95,21 +115,24 @@ fn new_directory(path: &Path) -> io::Result<()> {
     }
 }
 
-fn make_lasting(directory: &Path, owner: &CacheOf) -> io::Result<File> {
+fn make_lasting(directory: &Path, owner: &CacheOf) -> io::Result<(File, PathBuf)> {
     // `state/sbx/homes/NAME`.
     let state = directory.ancestors().nth(3).unwrap_or(directory);
     let own = directory.strip_prefix(state).unwrap_or(directory);
     let lock = hold_lasting(directory, || own_directory(state, own).map(drop))?;
-    let home = directory.join(HOME);
-    new_directory(&home)?;
-    new_directory(&directory.join(STORES))?;
+    // Nobody renames it as long as the lock is held.
+    let inner = inner::of_next_run(directory);
+    let home = inner.join(HOME);
+    for made in [&inner, &home, &inner.join(STORES)] {
+        new_directory(made)?;
+    }
     // A command may have closed its own home.
     let mode = home.symlink_metadata()?.mode();
     if mode & 0o700 != 0o700 {
         std::fs::set_permissions(&home, Permissions::from_mode(0o700))?;
     }
     note_use(&directory.join(ABOUT), owner)?;
-    Ok(lock)
+    Ok((lock, inner))
 }
 
 /// A shared lock on the directory that a home has now. Somebody may just be looking whether it is used, or be removing

@@ -37,7 +37,7 @@ pub fn settle(home: &PrivateHome, held: &Held, layout: &Layout) -> Result<(), En
         // Both before another run begins: what it makes is not to be forgotten.
         let clear =
             || remove(&home.directory, &unused).and_then(|()| note(&list, &used, &unused).of("write"));
-        if let Some(cleared) = held.alone(&home.directory, clear).step_at(SETTLE, &home.directory)? {
+        if let Some(cleared) = held.alone(clear).step_at(SETTLE, &home.directory)? {
             return cleared.step_at(SETTLE, &home.directory);
         }
     }

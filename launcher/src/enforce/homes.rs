@@ -6,7 +6,7 @@
 
 use crate::enforce::removal;
 use crate::plan::CacheOf;
-use crate::plan::home::{HOME, STORES, name_of};
+use crate::plan::home::{HOME, STORES, inner, name_of};
 use crate::sys::beneath::{Directory, Entry, LISTING};
 use crate::sys::path::{self, says_missing};
 use crate::sys::{SyscallError, file, memory};
@@ -55,7 +55,7 @@ impl About {
 #[derive(Clone, Debug)]
 pub struct Home {
     name: OsString,
-    /// Its directory, which has the home itself and the packages.
+    /// Its directory, which has the home itself and the packages in [another one](inner).
     pub path: PathBuf,
     /// What it is for, where that can be read.
     pub about: Option<About>,
@@ -72,6 +72,11 @@ impl Home {
         }
         let (workspace, profile) = (Some(workspace.to_path_buf()), OsString::from(&about.profile));
         name_of(&CacheOf { workspace, profile }).is_some_and(|name| self.name == *name)
+    }
+
+    /// Where the home itself is, until a run has used it.
+    pub fn place(&self) -> PathBuf {
+        inner::of_next_run(&self.path).join(HOME)
     }
 
     /// Whether its workspace is certainly not there.
@@ -142,9 +147,14 @@ impl Homes {
         directory.is_own().is_ok_and(|own| own).then_some(directory)
     }
 
-    /// What the parts of a home take: each by its path below the home's directory, the largest first.
+    /// What the parts of a home take: each by its path below the inner directory, the largest first.
     pub fn parts(&self, home: &Home, until: Instant) -> Vec<(PathBuf, Size)> {
-        let Some(directory) = self.own(&home.name) else { return Vec::new() };
+        let outer = self.own(&home.name);
+        let inner = |outer: Directory| {
+            let (names, _) = outer.below(Path::new("")).ok()?.names_like(1, inner::is_one).ok()?;
+            outer.beside(names.first()?).ok()
+        };
+        let Some(directory) = outer.and_then(inner) else { return Vec::new() };
         let mut walk = Walk { until, seen: HashSet::new() };
         let mut parts = walk.entries(&directory, Path::new(HOME));
         for store in directory.below(Path::new(STORES)).and_then(|stores| stores.names()).unwrap_or_default()
@@ -281,7 +291,8 @@ mod tests {
 
     /// A directory of homes with one in it.
     fn homes(scratch: &Scratch) -> Homes {
-        let home = scratch.path().join(DIGEST);
+        let directory = scratch.path().join(DIGEST);
+        let home = directory.join("0123456789abcdef");
         fs::create_dir_all(home.join("home/.cargo/registry")).unwrap();
         fs::create_dir_all(home.join("stores/0/upper/0")).unwrap();
         fs::create_dir_all(home.join("stores/0/work/0/work")).unwrap();
@@ -289,7 +300,7 @@ mod tests {
         fs::write(home.join("home/.cargo/registry/crate"), vec![1; 100_000]).unwrap();
         fs::write(home.join("stores/0/upper/0/package"), vec![1; 2_000_000]).unwrap();
         fs::write(home.join("home/small"), "x").unwrap();
-        fs::write(home.join(ABOUT), r#"{"workspace": "/w", "profile": "p", "more": 1}"#).unwrap();
+        fs::write(directory.join(ABOUT), r#"{"workspace": "/w", "profile": "p", "more": 1}"#).unwrap();
         Homes::open(scratch.path()).unwrap().unwrap()
     }
 
@@ -322,7 +333,7 @@ mod tests {
     fn a_size_is_what_is_on_the_disk_and_no_link_is_followed() {
         let scratch = Scratch::create(None).unwrap();
         let homes = homes(&scratch);
-        let home = scratch.path().join(DIGEST).join("home");
+        let home = scratch.path().join(DIGEST).join("0123456789abcdef/home");
         symlink("/", home.join("link")).unwrap();
         fs::hard_link(home.join(".cargo/registry/crate"), home.join("again")).unwrap();
         let sparse = File::create(home.join("sparse")).unwrap();
@@ -349,7 +360,7 @@ mod tests {
     fn what_a_command_has_closed_is_not_taken_for_empty() {
         let scratch = Scratch::create(None).unwrap();
         let homes = homes(&scratch);
-        let home = scratch.path().join(DIGEST).join("home");
+        let home = scratch.path().join(DIGEST).join("0123456789abcdef/home");
         fs::set_permissions(&home, fs::Permissions::from_mode(0o0)).unwrap();
         let parts = homes.parts(&homes.all().unwrap()[0], soon());
         // Root looks into everything.
@@ -365,10 +376,11 @@ mod tests {
         fs::write(outside.path().join("kept"), "x").unwrap();
         let homes = homes(&scratch);
         let home = scratch.path().join(DIGEST);
-        symlink(outside.path(), home.join("home/link")).unwrap();
-        fs::create_dir(home.join("home/closed")).unwrap();
-        fs::write(home.join("home/closed/file"), "x").unwrap();
-        fs::set_permissions(home.join("home/closed"), fs::Permissions::from_mode(0o0)).unwrap();
+        let inside = home.join("0123456789abcdef/home");
+        symlink(outside.path(), inside.join("link")).unwrap();
+        fs::create_dir(inside.join("closed")).unwrap();
+        fs::write(inside.join("closed/file"), "x").unwrap();
+        fs::set_permissions(inside.join("closed"), fs::Permissions::from_mode(0o0)).unwrap();
         let rest = scratch.path().join("removed-0123456789abcdef");
         fs::create_dir_all(rest.join("x")).unwrap();
         let one = &homes.all().unwrap()[0];
@@ -376,7 +388,7 @@ mod tests {
         let run = File::open(&home).unwrap();
         run.try_lock_shared().unwrap();
         assert_eq!(homes.clear(one).unwrap(), Cleared::InUse);
-        assert!(home.join("home/small").exists());
+        assert!(inside.join("small").exists());
         drop(run);
         assert_eq!(homes.clear(one).unwrap(), Cleared::Removed);
         assert!(!home.exists() && outside.path().join("kept").exists() && rest.exists());

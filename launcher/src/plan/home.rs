@@ -1,6 +1,7 @@
 //! The home directory of a run: the user's own, of which the rules open a part; or a directory of the run's own, into
 //! which that part is mounted. What is not there needs no list of secrets that has to be complete.
 
+pub mod inner;
 mod programs;
 
 use crate::digest;
@@ -159,7 +160,7 @@ pub fn of(mode: HomeMode, host: &Host, owner: impl FnOnce() -> CacheOf) -> Optio
 /// The words that start a command which only the home has, by a shell inside, as far as it lasts and has it.
 pub fn words_for(inputs: &Inputs<'_>, of: &HomeOf) -> Option<Vec<OsString>> {
     const EXEC: [&str; 3] = ["sh", "-c", r#"exec "$0" "$@""#];
-    let (base, host) = (of.directory.as_ref()?.join(HOME), inputs.host);
+    let (base, host) = (inner::of(of.directory.as_ref()?)?.join(HOME), inputs.host);
     let command = Path::new(inputs.command());
     let has = |path: &Path| {
         let path = tidy(&inputs.directory.join(path));
@@ -187,7 +188,7 @@ pub fn name_of(of: &CacheOf) -> Option<String> {
 }
 
 impl PrivateHome {
-    /// One that lasts, with the directory that has all of it outside.
+    /// One that lasts, with the directory that has all of it outside ([`inner`]).
     pub fn lasting(of: &HomeOf, directory: &Path, layers: Result<PathBuf, String>) -> PrivateHome {
         let (layers, no_layers) = match layers {
             Ok(layers) => (Some(layers), None),
@@ -212,8 +213,9 @@ impl PrivateHome {
     pub fn imagined(of: &HomeOf, no_layers: Option<&str>) -> PrivateHome {
         match &of.directory {
             Some(directory) => {
-                let layers = no_layers.map_or_else(|| Ok(directory.join(STORES)), |why| Err(why.to_string()));
-                PrivateHome::lasting(of, directory, layers)
+                let inner = inner::of_next_run(directory);
+                let layers = no_layers.map_or_else(|| Ok(inner.join(STORES)), |why| Err(why.to_string()));
+                PrivateHome::lasting(of, &inner, layers)
             }
             None => PrivateHome::temporary(of, Path::new(NO_HOME)),
         }

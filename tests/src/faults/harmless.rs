@@ -65,6 +65,10 @@ const HARMLESS: &[(&str, &str)] = &[
     ("prctl(0x17)", "asks whether a capability is in the bounding set; without an answer it is taken out"),
     ("prctl(0x18)", "past the last capability; of the helper: the first process of the run does it then"),
     ("prctl(0x26, 0x1)", "of the helper: as `kill`"),
+    (
+        "prctl(0x41555856",
+        "asks for the auxiliary vector; which processor this is, is then asked without the vDSO",
+    ),
     ("prctl(0x53425831", "asks whether the same filter is there already; every error but one says no"),
     ("prctl(0x53425834", "asks whether an `sbx` is around; every error but one says no"),
     ("prctl(0x53425835", "asks whether one is around that makes connections; every error but one says no"),

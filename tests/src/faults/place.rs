@@ -103,6 +103,7 @@ impl Place {
 
     /// The current state. Caches are meant to last.
     pub fn state(&self) -> State {
+        self.name_homes();
         let files = tree::snapshot_but(&self.root, &|path| path.starts_with("cache"));
         let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let here = self.root.to_string_lossy().into_owned();
@@ -131,6 +132,17 @@ impl Place {
         left.map(|(path, ..)| format!("'{}' is not what it was", path.display()))
     }
 
+    /// Each run leaves a home by another name.
+    fn name_homes(&self) {
+        let below = |path: &Path| {
+            path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path()).collect::<Vec<_>>()
+        };
+        let all = below(&self.root.join("home/.local/state/sbx/homes"));
+        for inner in all.iter().flat_map(|home| below(home)).filter(|path| path.is_dir()) {
+            fs::rename(&inner, inner.with_file_name("0000000000000000")).unwrap();
+        }
+    }
+
     /// A command that was ended between making something in its cache and removing it would have the next one find it
     /// there.
     fn clear_caches(&self) {
@@ -143,8 +155,17 @@ impl Place {
     /// The output of a run without the parts that differ each time.
     pub fn normal(&self, text: &str) -> String {
         let text = text.replace(&self.root.to_string_lossy().into_owned(), "ROOT");
-        text.lines().filter_map(normal_line).collect::<Vec<_>>().join("\n")
+        text.lines().map(without_inner).filter_map(|line| normal_line(&line)).collect::<Vec<_>>().join("\n")
     }
+}
+
+/// The path of a home without the part that each run leaves another.
+fn without_inner(line: &str) -> String {
+    const HOMES: &str = "/sbx/homes/";
+    let rest = line.split_once(HOMES).and_then(|(before, rest)| Some((before, rest.split_once('/')?)));
+    let Some((before, (name, below))) = rest else { return line.to_string() };
+    let end = below.find(['/', ' ']).unwrap_or(below.len());
+    format!("{before}{HOMES}{name}/INNER{}", &below[end..])
 }
 
 impl Drop for Place {

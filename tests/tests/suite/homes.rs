@@ -22,14 +22,14 @@ fn name(digit: char) -> String {
 fn make(world: &World, digit: char, workspace: &str, profile: &str, used: &str) -> PathBuf {
     let home = place(world).join(name(digit));
     let script = format!(
-        "mkdir -p '{outside}' '{home}/home/.cargo' '{home}/stores/0/upper/0' '{home}/stores/0/work/0/work' &&
-        cd '{home}' && echo kept > '{outside}/kept' && ln -s '{outside}' home/link &&
+        "mkdir -p '{outside}' '{inner}/home/.cargo' '{inner}/stores/0/upper/0' '{inner}/stores/0/work/0/work' &&
+        cd '{inner}' && echo kept > '{outside}/kept' && ln -s '{outside}' home/link &&
         head -c 300000 /dev/zero > home/.cargo/crate && head -c 100000 /dev/zero > stores/0/upper/0/x &&
         chmod 0 stores/0/work/0/work &&
-        printf '{{\"workspace\": \"{workspace}\", \"profile\": \"{profile}\"}}' > about.json &&
-        touch -d '{used}' about.json",
+        printf '{{\"workspace\": \"{workspace}\", \"profile\": \"{profile}\"}}' > ../about.json &&
+        touch -d '{used}' ../about.json",
         outside = world.path("outside").display(),
-        home = home.display(),
+        inner = home.join("0123456789abcdef").display(),
     );
     world.bare(["sh", "-c", &script]).run().success();
     home
@@ -84,7 +84,10 @@ fn a_home_is_shown_by_its_workspace() {
         make(world, 'b', "/w/other", "workspace", "now");
         let out = world.sbx(["home", "show"]).run().success().out();
         assert!(out.starts_with(&format!("{workspace}, profile workspace\n")), "{out}");
-        assert!(out.contains(&format!("  home        {}\n", home.join("home").display())), "{out}");
+        assert!(
+            out.contains(&format!("  home        {}\n", home.join("0123456789abcdef/home").display())),
+            "{out}"
+        );
         let (crates, packages) =
             (out.find("home/.cargo\n").unwrap(), out.find("stores/0/upper/0\n").unwrap());
         assert!(crates < packages && !out.contains("/w/other"), "{out}");
@@ -195,7 +198,7 @@ fn a_home_that_a_run_uses_stays() {
         assert_eq!(named.err(), "sbx: the home of '/w/used' (profile p) is in use: a run has it\n");
         let all = world.sbx(["home", "clear", "--all"]).run().success();
         assert!(all.err().contains("in use") && all.out() == "removed the home of '/w/free' (profile p)\n");
-        assert!(used.join("home/.cargo/crate").exists() && !free.exists());
+        assert!(used.join("0123456789abcdef/home/.cargo/crate").exists() && !free.exists());
         drop(run);
         world.sbx(["home", "clear", "/w/used"]).run().success();
         assert!(!used.exists());
@@ -216,7 +219,7 @@ fn what_is_no_home_of_the_users_stays() {
         );
         world.bare(["sh", "-c", &script]).run().success();
         world.sbx(["home", "clear", "--all"]).run().success().prints("no private homes to remove\n");
-        assert!(home.is_symlink() && away.join("home/.cargo/crate").exists());
+        assert!(home.is_symlink() && away.join("0123456789abcdef/home/.cargo/crate").exists());
         assert!(place(world).join("mine").exists() && place(world).join(name('b')).exists());
     });
     if User::current().is_root() {

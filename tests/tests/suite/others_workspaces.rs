@@ -98,6 +98,13 @@ fn a_link_in_another_workspace_leads_nothing_else_out_of_it() {
     });
 }
 
+/// All homes of runs.
+fn homes_below(all: &Path) -> Vec<PathBuf> {
+    let below = |path: &Path| path.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
+    let inner = below(all).flat_map(|home| below(&home).collect::<Vec<_>>());
+    inner.map(|inner| inner.join("home")).filter(|home| home.is_dir()).collect()
+}
+
 /// `sbx home show` says where that is, for the user to look at.
 #[test]
 fn a_link_in_the_home_of_a_run_leads_no_flag_out_of_it() {
@@ -108,14 +115,17 @@ fn a_link_in_the_home_of_a_run_leads_no_flag_out_of_it() {
         let script = format!("ln -s {far} ~/result");
         world.sbx(["run", "-q", "--", "sh", "-c", &script]).run().success();
         let homes = world.home.join(".local/state/sbx/homes");
-        let homes = homes.read_dir().unwrap().flatten().map(|home| home.path().join("home"));
-        let link = homes.map(|home| home.join("result")).filter(|link| link.is_symlink()).last().unwrap();
+        // Each run leaves the home another path.
+        let link = || {
+            let mut links = homes_below(&homes).into_iter().map(|home| home.join("result"));
+            links.find(|link| link.is_symlink()).unwrap()
+        };
         let read = |link: &Path| {
             let found = link.join("secret");
             world.sbx(["run", "--ro", text(link), "--", "cat", text(&found)]).run()
         };
-        read(&link).refused(125, &["where commands of other runs write"]);
-        let report = link.join("report");
+        read(&link()).refused(125, &["where commands of other runs write"]);
+        let report = link().join("report");
         world.sbx(["run", "--report", text(&report), "--", "true"]).run().refused(125, &["leads out of"]);
         assert!(!Path::new(far).join("report").exists());
         // The twin: a link of the user's.
@@ -206,8 +216,8 @@ fn a_variable_names_no_profile_that_commands_of_other_runs_may_have_written() {
     world.write(used.join("own.json"), profile);
     world.sbx(["run", "-q", "--", "sh", "-c", &format!("echo '{profile}' > ~/own.json")]).run().success();
     let homes = world.home.join(".local/state/sbx/homes");
-    let of_home = homes.read_dir().unwrap().flatten().map(|home| home.path().join("home/own.json"));
-    let of_home = of_home.filter(|file| file.exists()).last().expect("a run has written to its home");
+    let mut of_home = homes_below(&homes).into_iter().map(|home| home.join("own.json"));
+    let of_home = of_home.find(|file| file.exists()).expect("a run has written to its home");
     let writable = place(&world, "writable", false);
     world.write(writable.join("own.json"), profile);
     let elsewhere = world.write(world.outside.join("own.json"), profile);

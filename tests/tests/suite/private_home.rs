@@ -332,13 +332,13 @@ fn other_homes_cannot_be_changed() {
         world.make_dir(&other);
         sh(&world, &[], "echo kept > ~/.mine").cwd(&other).run().success();
         let homes = world.home.join(".local/state/sbx/homes");
-        let find = || Cmd::new("sh").args(["-c", "cat */home/.mine"]).cwd(&homes).run().success().out();
+        let find = || Cmd::new("sh").args(["-c", "cat */*/home/.mine"]).cwd(&homes).run().success().out();
         assert_eq!(find(), "kept\n");
         sh(&world, &[], "test ! -e ~/.local/state/sbx").run().success();
-        let plant = "cd ~/.local/state/sbx/homes && for d in */home; do echo evil > $d/.mine; echo evil > $d/.new; done";
+        let plant = "cd ~/.local/state/sbx/homes && for d in */*/home; do echo evil > $d/.mine; echo evil > $d/.new; done";
         sh(&world, &["--rw", &home(&world, ".local")], plant).run();
         assert_eq!(find(), "kept\n");
-        Cmd::new("sh").args(["-c", "test ! -e */home/.new"]).cwd(&homes).run().success();
+        Cmd::new("sh").args(["-c", "test ! -e */*/home/.new"]).cwd(&homes).run().success();
     });
 }
 

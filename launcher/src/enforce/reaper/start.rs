@@ -125,7 +125,8 @@ fn begin(steps: &mut Steps, life: &mut dyn FnMut(&mut Steps) -> i32) -> Result<P
     steps.made = steps.ahead.take().and_then(|ahead| ahead.made(steps.own.as_ref())).map(Rc::new);
     // Only at the barrier is it certain that nothing more is said about them.
     let nested = steps.nested;
-    steps.processors = steps.barrier.as_ref().and_then(|_| Processors::of_this_process(nested, 1));
+    let helpers = u8::from(steps.made.is_some());
+    steps.processors = steps.barrier.as_ref().and_then(|_| Processors::of_this_process(nested, helpers));
     let forked = fork(steps, life);
     if !matches!(forked, Ok(0)) {
         signal::set_mask(&mask).inspect_err(|_| end_all(KILLING, None))?;

@@ -3,13 +3,13 @@
 
 use super::aftermath::{FSMONITOR, looked_at, planted};
 use super::git::{in_repositories, plain};
+use super::pointers::keeps_home;
 use super::shell;
 use super::states::is_only_without;
 use sbx_tests::World;
 use std::fs;
 use std::path::Path;
 
-/// However many links there are, all are put aside.
 #[test]
 fn no_number_of_links_hides_those_that_git_follows() {
     in_repositories(|world| {
@@ -190,6 +190,7 @@ fn no_link_takes_the_place_of_a_submodule() {
 #[test]
 fn no_submodule_is_in_the_home_of_a_run() {
     in_repositories(|world| {
+        let _kept = keeps_home(world, &world.workspace);
         let ran = world.outside.join("ran");
         let planted = format!(
             "H=$(awk -v at=$HOME '$5 == at {{ home = $4 }} END {{ print home }}' /proc/self/mountinfo); \
@@ -286,6 +287,7 @@ fn no_submodule_is_put_together_in_two_runs() {
 #[test]
 fn no_link_leads_into_the_home_of_a_run() {
     in_repositories(|world| {
+        let _kept = keeps_home(world, &world.workspace);
         let script = format!(
             "H=$(awk -v at=$HOME '$5 == at {{ home = $4 }} END {{ print home }}' /proc/self/mountinfo); \
              git init -q ~/sub; git -C ~/sub commit -q --allow-empty -m x; (cd ~/sub; GIT=.git; {FSMONITOR}); \

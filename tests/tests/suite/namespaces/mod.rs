@@ -11,6 +11,7 @@ mod configuration;
 mod exhausting;
 mod git;
 mod hidden_repositories;
+mod home_paths;
 mod hostile;
 mod in_parts;
 mod indexes;

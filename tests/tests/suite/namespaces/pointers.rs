@@ -5,7 +5,8 @@ use super::aftermath::{FSMONITOR, in_directories, looked_at, planted};
 use super::git::plain;
 use super::{names, shell};
 use sbx_tests::World;
-use std::fs;
+use std::fs::{self, File};
+use std::path::Path;
 
 const ASIDE: &str = "sbx-aside";
 
@@ -14,6 +15,17 @@ pub const EVIL: &str = "H=$(sed -n \"s,^[^/]* \\(/[^ ]*/sbx/homes/[^ ]*\\) $HOME
     test -n \"$H\"; rm -rf ~/evil ~/all; git init -q ~/evil; GIT=$HOME/evil/.git; echo x > ~/evil/x; git -C ~/evil add x; \
     git -C ~/evil commit -qm x; printf '#!/bin/sh\\nPLANTED\\n' > $GIT/hooks/post-checkout; \
     cp $GIT/hooks/post-checkout $GIT/hooks/pre-receive; chmod +x $GIT/hooks/*";
+
+/// Beside a run that uses the home. Its path outside stays then: otherwise nothing that a command plants would lead
+/// there, and the twins show that it does.
+pub fn keeps_home(world: &World, workspace: &Path) -> Vec<File> {
+    shell(world, &["-q"], "true").cwd(workspace).run().success();
+    let state = world.home.join(".local/state/sbx");
+    fs::remove_dir_all(state.join("workspaces")).unwrap();
+    let homes = state.join("homes").read_dir().unwrap().flatten();
+    let used = homes.map(|home| File::open(home.path()).unwrap());
+    used.inspect(|home| home.try_lock_shared().unwrap()).collect()
+}
 
 pub fn evil() -> String {
     format!("set -e; {EVIL}; {FSMONITOR}")
@@ -36,6 +48,7 @@ const LINKS_BACK: &str = "find . -name '*.sbx-aside' -type l -not -path '*/.git/
 #[test]
 fn a_file_or_link_leads_to_a_repository_of_the_workspace() {
     in_directories(|world| {
+        let _kept = keeps_home(world, &world.workspace);
         for entry in [
             // git reads as far as the NUL, however much there is after it.
             "{ printf \"gitdir: $H/evil/.git\\0\"; head -c 5000 /dev/zero | tr '\\0' A; } > sub/.git",
@@ -87,6 +100,7 @@ fn a_file_leads_to_something_that_is_there() {
         begin_anew(world);
         let other = world.outside.join("other");
         world.make_dir(&other);
+        let _kept = keeps_home(world, &other);
         let make = planted(world, &format!("{}; echo $H", evil()));
         let made = shell(world, &[], &make).cwd(&other).run().success();
         let home = made.out().trim().to_string();
@@ -105,6 +119,7 @@ fn a_file_leads_to_something_that_is_there() {
 #[test]
 fn no_link_stands_for_a_submodules_repository() {
     in_directories(|world| {
+        let _kept = keeps_home(world, &world.workspace);
         for (place, tree) in [
             (".git/modules/lib", "."),
             (".git/modules", "."),
@@ -161,6 +176,7 @@ fn what_is_put_aside_has_a_name_that_there_is_room_for() {
 #[test]
 fn a_new_repository_pushes_nowhere_that_has_hooks() {
     in_directories(|world| {
+        let _kept = keeps_home(world, &world.workspace);
         let push = "cd c && git push origin HEAD:refs/heads/new";
         for url in [
             "$H/evil",

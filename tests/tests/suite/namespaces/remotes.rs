@@ -2,7 +2,7 @@
 
 use super::aftermath::{in_directories, planted};
 use super::git::plain;
-use super::pointers::{begin_anew, evil, executes};
+use super::pointers::{begin_anew, evil, executes, keeps_home};
 use super::{names, shell};
 use sbx_tests::World;
 
@@ -24,6 +24,7 @@ fn leads_nowhere(world: &World, flags: &[&str], script: &str, name: &str) {
 #[test]
 fn no_file_names_a_remote_of_a_new_repository() {
     in_directories(|world| {
+        let _kept = keeps_home(world, &world.workspace);
         for (name, write) in [
             ("remotes", "echo \"URL: $H/evil\" > c/.git/remotes/origin"),
             ("branches", "echo $H/evil > c/.git/branches/origin"),
@@ -43,6 +44,7 @@ fn no_file_names_a_remote_of_a_new_repository() {
 #[test]
 fn no_new_file_names_a_remote_of_a_known_repository() {
     in_directories(|world| {
+        let _kept = keeps_home(world, &world.workspace);
         let push = |branch: &str| format!("git push fork HEAD:refs/heads/{branch}");
         for (name, text) in [("remotes", "URL: $H/evil"), ("branches", "$H/evil")] {
             begin_anew(world);
@@ -79,6 +81,7 @@ fn a_new_repository_pushes_into_no_cache() {
 #[test]
 fn no_remote_leads_into_a_home_later() {
     in_directories(|world| {
+        let _kept = keeps_home(world, &world.workspace);
         for (url, leads, name) in [
             ("$PWD/up", "ln -s $H/evil/.git up", "up"),
             ("$PWD/up", "echo \"gitdir: $H/evil/.git\" > up.git", "up.git"),

@@ -3,7 +3,7 @@
 
 use super::aftermath::{FSMONITOR, in_directories, looked_at, planted};
 use super::git::{in_repositories, plain};
-use super::pointers::{begin_anew, executes};
+use super::pointers::{begin_anew, executes, keeps_home};
 use super::shell;
 use sbx_tests::World;
 
@@ -32,6 +32,7 @@ fn leads(world: &World, index: &str, tree: &str) -> String {
 #[test]
 fn the_index_of_every_submodule_is_looked_at() {
     in_repositories(|world| {
+        let _kept = keeps_home(world, &world.workspace);
         plain(world, WIDE);
         plain(world, "git worktree add -q ../tree topic; git worktree move ../tree tree");
         // Which ones there are is known in the first run, and in later ones.
