@@ -35,8 +35,8 @@ pub(crate) fn expand(profile: &mut Profile) -> Result<(), ProfileCause> {
     Ok(())
 }
 
-/// Does the same to denials whose groups are there already: what a parent denies stays denied, whatever a child makes of
-/// the group.
+/// Does the same to denials whose groups are there already: what a parent denies stays denied, whatever a child makes
+/// of the group.
 pub(crate) fn settle_denials(profile: &mut Profile) -> Result<(), ProfileCause> {
     let network = &mut profile.network;
     let is_known = |given: &Given<Text>| name(&given.value).is_some_and(|name| network.group(name).is_some());

@@ -25,7 +25,8 @@ fn is_alone(helpers: u8) -> bool {
 pub struct Processors(CpuSet);
 
 impl Processors {
-    /// Those of this process; `None` if there is only one, others may be busy, or an `sbx` confines this process. So many helpers may be awake.
+    /// Those of this process; `None` if there is only one, others may be busy, or an `sbx` confines this process. So
+    /// many helpers may be awake.
     pub fn of_this_process(nested: bool, helpers: u8) -> Option<Processors> {
         let all = sched_getaffinity(None).ok().filter(|all| !nested && all.count() > 1)?;
         is_alone(helpers).then_some(Processors(all))

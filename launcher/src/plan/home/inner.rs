@@ -1,6 +1,6 @@
-//! The directory that has a home and its stores, below the one that stands for a workspace and a profile. It gets another
-//! name whenever the last run that uses it ends, which nobody can guess: what a command has noted of its path, for
-//! programs outside to follow, leads nowhere from then on.
+//! The directory that has a home and its stores, below the one that stands for a workspace and a profile. It gets
+//! another name whenever the last run that uses it ends, which nobody can guess: what a command has noted of its path,
+//! for programs outside to follow, leads nowhere from then on.
 
 use crate::sys::beneath::Directory;
 use std::ffi::OsStr;
