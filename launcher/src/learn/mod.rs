@@ -28,12 +28,13 @@ use crate::request::Request;
 use crate::sys::path::canonical;
 use crate::sys::within::is_within;
 use crate::text::shown;
-use candidate::Candidate;
+use candidate::{Candidate, Rule};
 use document::{Frame, described};
 pub use held::GivenFlag;
 use held::{Beside, hold};
 use learner::{Learner, LearnerRules};
 use output::Output;
+use right::Right;
 use rounds::{Ended, Rounds};
 use sbx_client::report::{Cause, Report};
 use serde_json::{Value, json};
@@ -179,7 +180,7 @@ pub fn by_running(asked: &Asked<'_>, host: &Host, plan: Planner<'_>) -> Result<L
             let is_explained = report.cause == Cause::Exited && is_beyond;
             let Some(next) = starts.next().filter(|_| !is_explained) else {
                 show::not_learned(&start.learner);
-                let why = stuck(asked, &report, &start);
+                let why = stuck(asked, &report, &start, &told);
                 return Ok(unwritten(NOT_PASSED, &why, &start, &told, document));
             };
             show::say(&format!(
@@ -314,7 +315,7 @@ fn begin<'a>(
 }
 
 /// Why there is nothing more to learn, though the command does not pass.
-fn stuck(asked: &Asked<'_>, report: &Report, start: &Start<'_>) -> Vec<String> {
+fn stuck(asked: &Asked<'_>, report: &Report, start: &Start<'_>, told: &[Round]) -> Vec<String> {
     let expected = match report.cause {
         Cause::Exited => format!(", and passes with {} (--status)", asked.status),
         _ => String::new(),
@@ -335,7 +336,15 @@ fn stuck(asked: &Asked<'_>, report: &Report, start: &Start<'_>) -> Vec<String> {
             start.name, STARTS[1]
         )
     });
-    [passes, needs.to_string()].into_iter().chain(other).chain(["nothing is written".to_string()]).collect()
+    let writes = |rule: &Rule| matches!(&rule.right, Right::Path(_, access) if access.write);
+    let has_left = told.iter().flat_map(|round| &round.learned).any(writes);
+    let left = has_left.then(|| {
+        "what earlier rounds have left, half made, may be why: remove it, and begin from a profile that may write there \
+         (--profile read-only --rw .)"
+            .to_string()
+    });
+    let last = "nothing is written".to_string();
+    [passes, needs.to_string()].into_iter().chain(left).chain(other).chain([last]).collect()
 }
 
 /// Writes the profile of a round that passed, where no later one did.

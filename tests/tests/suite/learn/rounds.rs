@@ -350,3 +350,20 @@ fn a_profile_goes_to_a_regular_file_alone() {
         assert!(world.read("../kept.json").unwrap().contains("extends"), "{out}");
     });
 }
+
+/// As make(1) takes what a failed round has linked for done.
+#[test]
+fn what_a_round_has_left_half_made_is_told_as_a_cause() {
+    in_worlds(|world| {
+        let script = "test ! -e made || exit 3; echo x > made && chmod 700 made && echo done";
+        let left = "what earlier rounds have left, half made, may be why";
+        let out = learn(world, &[], script).run().exited(1);
+        let out = out.says(left).says("nothing is written");
+        assert!(world.exists("made") && !out.out().contains("done") && learned(world).is_none(), "{out}");
+        // A command that has written nothing, and one that passes.
+        assert!(!learn(world, &[], "exit 3").run().exited(1).err().contains(left));
+        std::fs::remove_file(world.path("made")).unwrap();
+        let out = learn(world, &["--profile", "read-only", "--rw", "."], script).run().success();
+        assert!(!out.err().contains(left) && out.out().contains("done"), "{out}");
+    });
+}
