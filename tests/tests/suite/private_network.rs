@@ -295,3 +295,25 @@ fn a_server_that_this_machine_does_not_reach_is_named() {
         }
     });
 }
+
+/// `--host-port` brings a server to 127.0.0.1, and is led to what can be had there.
+#[test]
+fn a_server_at_another_address_of_loopback_takes_the_hosts_network() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        for (listens, flag) in [("127.0.0.2:0", "--net host"), ("0.0.0.0:0", "--host-port")] {
+            let server = TcpListener::bind(listens).unwrap();
+            let port = server.local_addr().unwrap().port();
+            let script = format!("exec 3<>/dev/tcp/127.0.0.2/{port}");
+            let out = world.sbx(["run", "--", "bash", "-c", &script]).run().failed();
+            assert!(out.err().contains(&format!("allow it with {flag}")), "{listens}: {out}");
+            server.set_nonblocking(true).unwrap();
+            assert!(server.accept().is_err());
+            // With the one that reaches it there.
+            if flag == "--net host" {
+                world.sbx(["run", "--net", "host", "--", "bash", "-c", &script]).run().success();
+                assert!(server.accept().is_ok());
+            }
+        }
+    });
+}

@@ -5,7 +5,7 @@
 //! probably meant. A program that tries a port of its own before its server is up is not bothered.
 
 use crate::explain::decode::Address;
-use crate::explain::hint::Outside;
+use crate::explain::hint::{Hint, Outside};
 use crate::explain::servers::{self, Protocol};
 use crate::hosts::{is_host_port_at, reached};
 use crate::plan::OnViolation;
@@ -17,7 +17,7 @@ use crate::sys::process::Pid;
 use crate::sys::seccomp::Answer;
 use crate::sys::socket::{self, Sends};
 use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 
 /// A server, by what is sent to it and its port.
@@ -90,11 +90,10 @@ impl Watched {
         let say = |judge: &mut Judge, fate, to: Outside<'_>| {
             let is_tcp = self.protocol == Protocol::Tcp;
             let mut reason = judge.explainer.connection_reason(to, self.port, is_tcp);
-            // The flag brings a server to these two addresses, whatever those of the host's loopback are.
-            if let Lead::ToTheHost { address, .. } = self.lead
+            if let Lead::ToTheHost { protocol, address, .. } = self.lead
                 && !is_host_port_at(address.ip())
             {
-                reason.hint = reason.hint.map(|hint| hint.noting(Some("at 127.0.0.1 and ::1")));
+                reason.hint = reason.hint.map(|hint| at_another_address(hint, protocol, address.port()));
             }
             judge.say(fate, &self.call, &self.told, reason, DecidedBy::Filter);
         };
@@ -131,6 +130,16 @@ impl Watched {
                 flow
             }
         }
+    }
+}
+
+/// What reaches a server of the host's loopback at an address to which `--host-port` brings none. The flag helps if the
+/// server can be had at one to which it does.
+fn at_another_address(hint: Hint, protocol: Protocol, port: u16) -> Hint {
+    let brought = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
+    match brought.into_iter().any(|ip| servers::waits("self", protocol, SocketAddr::new(ip, port))) {
+        true => hint.noting(Some("at 127.0.0.1 and ::1")),
+        false => Hint::of(["--net", "host"]),
     }
 }
 
