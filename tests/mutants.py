@@ -361,8 +361,6 @@ MUTANTS = [
     ("readers-elsewhere", "launcher/src/plan/namespaces/mod.rs",
      " || place.elsewhere(variables).any(is_there)", "",
      ["namespaces::readers::readers_are_found_where_variables_say"]),
-    ("home-paths-interrupted", "launcher/src/run/follow.rs",
-     "afterwards.home.leave();", "", ["namespaces::home_paths::"]),
     ("denials-of-parents-groups", "launcher/src/profile/resolve.rs",
      "groups::settle_denials(&mut profile)?;", "", ["hosts::profiles::a_child_takes_no_host_out_of_a_group_that_its_parent_denies"]),
     ("pool-gives-way", "launcher/src/run/warm/vigil.rs",

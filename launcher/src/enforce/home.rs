@@ -66,13 +66,12 @@ impl Held {
     }
 
     /// Gives the home another path outside, if no other run uses it: nothing of this one looks for it any more.
-    pub fn leave(&mut self) {
+    fn leave(&self) {
         let rename = |directory: &Path| {
             let name = memory::random_name("").map_err(|failed| failed.cause)?;
             inner::of(directory).map_or(Ok(()), |inner| std::fs::rename(inner, directory.join(name)))
         };
         let _ = self.directory.as_deref().map(|directory| self.alone(|| rename(directory)));
-        self.directory = None;
     }
 }
 

@@ -339,8 +339,8 @@ fn stuck(asked: &Asked<'_>, report: &Report, start: &Start<'_>, told: &[Round]) 
     let writes = |rule: &Rule| matches!(&rule.right, Right::Path(_, access) if access.write);
     let has_left = told.iter().flat_map(|round| &round.learned).any(writes);
     let left = has_left.then(|| {
-        "what earlier rounds have left, half made, may be why: remove it, and begin from a profile that may write there \
-         (--profile read-only --rw .)"
+        "what earlier rounds have left, half made, may be why: remove it, and begin from a profile that may write \
+         there (--profile read-only --rw .)"
             .to_string()
     });
     let last = "nothing is written".to_string();

@@ -182,7 +182,7 @@ impl End<'_> {
         violations.sum_up();
         seen.findings().for_each(|line| violations.line(&line));
         let ([scratch, in_memory], afterwards) = (self.scratch, self.afterwards);
-        let (scratch, mut afterwards) = match self.left {
+        let (scratch, afterwards) = match self.left {
             // Who asks from elsewhere need not wait for that.
             Some(left) => {
                 *left =
@@ -199,7 +199,6 @@ impl End<'_> {
             let result = conclude(&summary, violations, scratch);
             let ending = summary.ending;
             if summary.interrupted && ending == Ending::Killed(libc::SIGINT) {
-                afterwards.home.leave();
                 signal::end_by(libc::SIGINT);
             }
             // That it was killed, and for what, has just been said.

@@ -28,11 +28,12 @@ fn a_home_has_another_path_when_nobody_uses_it_any_more() {
         let later = run(world, "cat ~/it >&2; echo $H").run().success();
         assert!(later.err().contains("x\n") && later.out() != seen && !leads(&later.out()), "{later}");
         // Also after a run that was interrupted, which ends by the signal itself.
-        let interrupted = run(world, "echo $H > h; echo ready; sleep 60").start();
+        let (interrupted, terminal) =
+            run(world, "echo $H > h; echo ready; exec sleep 60").start_on_terminal();
         interrupted.wait_for("ready");
         assert!(leads(&world.read("h").unwrap()));
-        interrupted.signal(libc::SIGINT);
-        interrupted.wait();
+        terminal.types("\x03");
+        interrupted.wait().died_of(libc::SIGINT);
         assert!(!leads(&world.read("h").unwrap()));
         // As long as another run uses it, its path stays.
         let other = run(world, "echo ready; sleep 60").start();
