@@ -366,7 +366,7 @@ MUTANTS = [
     ("pool-gives-way", "launcher/src/run/warm/vigil.rs",
      "waiting.lost().filter(|_| !door.is_asked())", "waiting.lost().filter(|_| false)", ["pool::policy::"]),
     ("pool-gives-way-when-told", "launcher/src/sys/packet.rs",
-     ".inspect(|mounts| mounts.tell());", ";", ["pool::policy::"]),
+     "            mounts.tell();", "            let _ = mounts;", ["pool::policy::"]),
     ("pool-idle-beside-changes", "launcher/src/pool/server.rs",
      "idle.saturating_sub(self.asked.elapsed())", "idle", ["pool::apart::"]),
     ("pool-lost-placeholder", "launcher/src/run/warm/stands.rs",

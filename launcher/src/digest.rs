@@ -19,3 +19,8 @@ pub fn short(bytes: &[u8]) -> String {
 pub fn hex(bytes: &[u8]) -> String {
     HEXLOWER.encode(bytes)
 }
+
+/// Whether a text is so many of these digits.
+pub fn is_hex(text: &[u8], digits: usize) -> bool {
+    text.len() == digits && text.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}

@@ -4,6 +4,7 @@
 //! is reached through descriptors, no link is followed, and looking at sizes takes a limited time. A home that a run
 //! uses has a shared lock (flock(2)) on its directory, and is not removed.
 
+use crate::digest;
 use crate::enforce::removal;
 use crate::plan::CacheOf;
 use crate::plan::home::{HOME, STORES, inner, name_of};
@@ -149,12 +150,8 @@ impl Homes {
 
     /// What the parts of a home take: each by its path below the inner directory, the largest first.
     pub fn parts(&self, home: &Home, until: Instant) -> Vec<(PathBuf, Size)> {
-        let outer = self.own(&home.name);
-        let inner = |outer: Directory| {
-            let (names, _) = outer.below(Path::new("")).ok()?.names_like(1, inner::is_one).ok()?;
-            outer.beside(names.first()?).ok()
-        };
-        let Some(directory) = outer.and_then(inner) else { return Vec::new() };
+        let inner = |outer: Directory| outer.beside(&inner::name_in(&outer)?).ok();
+        let Some(directory) = self.own(&home.name).and_then(inner) else { return Vec::new() };
         let mut walk = Walk { until, seen: HashSet::new() };
         let mut parts = walk.entries(&directory, Path::new(HOME));
         for store in directory.below(Path::new(STORES)).and_then(|stores| stores.names()).unwrap_or_default()
@@ -208,8 +205,7 @@ impl Homes {
 
 /// Whether a name is one that `sbx` gives a home.
 fn is_digest(name: &OsStr) -> bool {
-    let name = name.as_bytes();
-    name.len() == 32 && name.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'))
+    digest::is_hex(name.as_bytes(), 32)
 }
 
 impl Size {

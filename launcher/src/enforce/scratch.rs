@@ -200,7 +200,7 @@ fn sweep(own: &Path, base: Option<&Path>) {
 /// `sbx-` and 16 hexadecimal digits.
 pub fn is_ours(name: &OsStr) -> bool {
     let digits = name.as_bytes().strip_prefix(b"sbx-").unwrap_or_default();
-    digits.len() == 16 && digits.iter().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+    digest::is_hex(digits, 16)
 }
 
 /// A directory of this user, not new, not kept, that no living run has locked.

@@ -27,7 +27,10 @@ pub fn reached(ip: IpAddr) -> IpAddr {
     }
 }
 
-/// Whether `--host-port` is about a port of this address. Others of loopback may have other servers.
+/// The addresses of which `--host-port` brings a port inside. Others of loopback may have other servers.
+pub const HOST_PORT_AT: [IpAddr; 2] = [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
+
+/// Whether `--host-port` is about a port of this address.
 pub fn is_host_port_at(ip: IpAddr) -> bool {
-    [IpAddr::from(Ipv4Addr::LOCALHOST), Ipv6Addr::LOCALHOST.into()].contains(&reached(ip))
+    HOST_PORT_AT.contains(&reached(ip))
 }

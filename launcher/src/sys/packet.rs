@@ -84,9 +84,9 @@ pub fn next(
             return Ok(Came::Nothing);
         }
         // The kernel tells it once.
-        mounts
-            .filter(|_| ready.iter().any(|event| event.data.u64() == MOUNTS))
-            .inspect(|mounts| mounts.tell());
+        if let Some(mounts) = mounts.filter(|_| ready.iter().any(|event| event.data.u64() == MOUNTS)) {
+            mounts.tell();
+        }
         let Some(event) = ready.iter().find(|event| event.data.u64() == LISTENER) else {
             return Ok(Came::Other);
         };

@@ -64,6 +64,7 @@ impl Place {
 
     /// A run of this kind, with a report where the kind has one.
     pub fn run(&self, scenario: &Scenario) -> Cmd {
+        self.name_homes();
         let words = [
             self.program.as_path(),
             &self.world.home,
@@ -155,17 +156,8 @@ impl Place {
     /// The output of a run without the parts that differ each time.
     pub fn normal(&self, text: &str) -> String {
         let text = text.replace(&self.root.to_string_lossy().into_owned(), "ROOT");
-        text.lines().map(without_inner).filter_map(|line| normal_line(&line)).collect::<Vec<_>>().join("\n")
+        text.lines().filter_map(normal_line).collect::<Vec<_>>().join("\n")
     }
-}
-
-/// The path of a home without the part that each run leaves another.
-fn without_inner(line: &str) -> String {
-    const HOMES: &str = "/sbx/homes/";
-    let rest = line.split_once(HOMES).and_then(|(before, rest)| Some((before, rest.split_once('/')?)));
-    let Some((before, (name, below))) = rest else { return line.to_string() };
-    let end = below.find(['/', ' ']).unwrap_or(below.len());
-    format!("{before}{HOMES}{name}/INNER{}", &below[end..])
 }
 
 impl Drop for Place {

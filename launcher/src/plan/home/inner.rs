@@ -2,8 +2,9 @@
 //! another name whenever the last run that uses it ends, which nobody can guess: what a command has noted of its path,
 //! for programs outside to follow, leads nowhere from then on.
 
+use crate::digest;
 use crate::sys::beneath::Directory;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -12,9 +13,14 @@ const FIRST: &str = "0000000000000000";
 
 /// Where it is.
 pub fn of(directory: &Path) -> Option<PathBuf> {
-    let listed = Directory::open(directory).and_then(|held| held.below(Path::new(""))).ok()?;
-    let (names, _) = listed.names_like(1, is_one).ok()?;
-    names.first().map(|name| directory.join(name))
+    let held = Directory::open(directory).ok()?;
+    name_in(&held).map(|name| directory.join(name))
+}
+
+/// Its name in a directory that is held.
+pub fn name_in(directory: &Directory) -> Option<OsString> {
+    let (names, _) = directory.below(Path::new("")).ok()?.names_like(1, is_one).ok()?;
+    names.into_iter().next()
 }
 
 /// Where it is, or will be.
@@ -23,7 +29,6 @@ pub fn of_next_run(directory: &Path) -> PathBuf {
 }
 
 /// Whether a name is one that it may have.
-pub fn is_one(name: &OsStr) -> bool {
-    let name = name.as_bytes();
-    name.len() == FIRST.len() && name.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f'))
+fn is_one(name: &OsStr) -> bool {
+    digest::is_hex(name.as_bytes(), FIRST.len())
 }

@@ -168,14 +168,14 @@ impl Search<'_> {
             if is_directory {
                 self.walk(top, &path, level + 1);
                 if self.is_all_that_was_made(top, &directory, &path) {
-                    self.tell(path.iter().take(LEVELS).map(OsStr::to_os_string).collect());
+                    self.tell_briefly(&path);
                 }
             } else if !self.before.places.contains(&path)
                 && directory
                     .ages(&name)
                     .is_ok_and(|ages| ages.keeps && self.before.is_newer(&path, ages.changed))
             {
-                self.tell(path.iter().take(LEVELS).map(OsStr::to_os_string).collect());
+                self.tell_briefly(&path);
             }
         }
     }
@@ -189,11 +189,13 @@ impl Search<'_> {
 
     /// Whether it is a new directory with nothing in it: `mkdir ../new` has made it. Tools make hidden ones.
     fn is_all_that_was_made(&self, top: &Directory, above: &Directory, path: &Path) -> bool {
-        let is_plain = !path.as_os_str().as_bytes().starts_with(b".") && !self.before.places.contains(path);
+        if path.as_os_str().as_bytes().starts_with(b".") || self.before.places.contains(path) {
+            return false;
+        }
         let ages = path.file_name().and_then(|name| above.ages(name).ok());
         let is_new = ages.and_then(|ages| ages.born).is_some_and(|born| born >= self.before.time);
         let names = || top.below(path).and_then(|directory| directory.names_like(1, |_| true));
-        is_plain && is_new && names().is_ok_and(|(names, _)| names.is_empty())
+        is_new && names().is_ok_and(|(names, _)| names.is_empty())
     }
 
     /// Whether keys are kept there (`~/.ssh`): whoever makes one looks for it.
@@ -210,6 +212,10 @@ impl Search<'_> {
         let home = &self.before.home;
         let is_copy = || home_copies::is_named(&home.directory.with_file_name(STAMPS), Path::new(name));
         !is_tool && is_made() && path::is_there(&home.at.join(name)) && !is_copy()
+    }
+
+    fn tell_briefly(&mut self, path: &Path) {
+        self.tell(path.iter().take(LEVELS).map(OsStr::to_os_string).collect());
     }
 
     fn tell(&mut self, path: PathBuf) {

@@ -110,9 +110,7 @@ impl<'a> Vigil<'a> {
             }
         }
     }
-}
 
-impl Vigil<'_> {
     fn stale(&mut self, why: String) -> Result<(), Refusal> {
         self.came = Came::Stale(why);
         Err(Refusal::new("the run is none that would be started now"))

@@ -7,7 +7,7 @@
 use crate::explain::decode::Address;
 use crate::explain::hint::{Hint, Outside};
 use crate::explain::servers::{self, Protocol};
-use crate::hosts::{is_host_port_at, reached};
+use crate::hosts::{HOST_PORT_AT, is_host_port_at, reached};
 use crate::plan::OnViolation;
 use crate::supervise::dispatch::Flow;
 use crate::supervise::judge::{DecidedBy, Judge, error};
@@ -17,7 +17,7 @@ use crate::sys::process::Pid;
 use crate::sys::seccomp::Answer;
 use crate::sys::socket::{self, Sends};
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 
 /// A server, by what is sent to it and its port.
@@ -136,8 +136,7 @@ impl Watched {
 /// What reaches a server of the host's loopback at an address to which `--host-port` brings none. The flag helps if the
 /// server can be had at one to which it does.
 fn at_another_address(hint: Hint, protocol: Protocol, port: u16) -> Hint {
-    let brought = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
-    match brought.into_iter().any(|ip| servers::waits("self", protocol, SocketAddr::new(ip, port))) {
+    match HOST_PORT_AT.into_iter().any(|ip| servers::waits("self", protocol, SocketAddr::new(ip, port))) {
         true => hint.noting(Some("at 127.0.0.1 and ::1")),
         false => Hint::of(["--net", "host"]),
     }
