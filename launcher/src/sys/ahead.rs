@@ -252,9 +252,12 @@ impl Made {
         let missing = || SyscallError { call: "clone", cause: io::Error::other("its helper is gone") };
         let helper = self.ahead.helper.take().ok_or_else(|| Unstarted::Nothing(missing()))?;
         shared.order.set(Some((flags, (&raw mut body).cast())));
-        if shared.changes(WAITS, HAS_ORDER) {
-            let _ = futex::wake(&shared.does, futex::Flags::empty(), 1);
+        if !shared.changes(WAITS, HAS_ORDER) {
+            // It is gone, or does something else. It is ended with this.
+            self.ahead.helper.set(Some(helper));
+            return Err(Unstarted::Nothing(missing()));
         }
+        let _ = futex::wake(&shared.does, futex::Flags::empty(), 1);
         let mut ended = false;
         while !ended && !shared.waits_during(&[HAS_ORDER, STARTS], Some(STEP)) {
             ended = self.ahead.wait_for(helper, false);
@@ -292,9 +295,14 @@ extern "C" fn live(argument: *mut c_void) -> libc::c_int {
     // SAFETY: the address is valid as long as this process is there. The call cannot fail.
     unsafe { libc::syscall(libc::SYS_set_tid_address, shared.does.as_ptr()) };
     let made = make(shared).is_ok();
+    // In one step: who sees it wait gives it an order. What is said to be laid right now, the first process lays.
+    let next = match shared.layers.get() {
+        _ if !made => FAILED,
+        Some(_) => LAYS,
+        None => WAITS,
+    };
     // Nobody may want it any more.
-    shared.changes(WORKS, if made { WAITS } else { FAILED });
-    shared.asks_for_layers();
+    shared.changes(WORKS, next);
     let _ = futex::wake(&shared.does, futex::Flags::empty(), 1);
     // The first process of the run inherits that, and does it itself where this fails.
     let _ = privilege::bound_capabilities();
