@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use crate::output::Output;
 use crate::tools::PATH;
 use crate::users::User;
-use crate::{docker, stage, sys};
+use crate::{docker, processes, stage, sys};
 
 /// How long a command may take. Generous: it only keeps a command that hangs from hanging the suite.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -269,7 +269,9 @@ impl Running {
             }
             std::thread::sleep(Duration::from_millis(2));
         }
-        panic!("{} never printed {text:?}, but: {}", Shown(&self.shown), self.so_far());
+        let (shown, end) = (Shown(&self.shown), self.stdout.done.try_recv());
+        let (so_far, tree) = (self.so_far(), processes::tree(self.pid()));
+        panic!("{shown} never printed {text:?}, but: {so_far}\nend of output: {end:?}\n{tree}");
     }
 
     /// Waits until the command has printed `text` on stdout this many times.
@@ -332,7 +334,7 @@ impl Running {
 /// Reads a pipe to its end on a thread of its own.
 struct Collector {
     bytes: Arc<Mutex<Vec<u8>>>,
-    done: mpsc::Receiver<()>,
+    done: mpsc::Receiver<std::io::Result<usize>>,
 }
 
 impl Collector {
@@ -342,10 +344,13 @@ impl Collector {
         let shared = Arc::clone(&bytes);
         std::thread::spawn(move || {
             let mut chunk = [0; 65536];
-            while let Ok(count @ 1..) = pipe.read(&mut chunk) {
-                shared.lock().unwrap().extend_from_slice(&chunk[..count]);
-            }
-            let _ = sender.send(());
+            let end = loop {
+                match pipe.read(&mut chunk) {
+                    Ok(count @ 1..) => shared.lock().unwrap().extend_from_slice(&chunk[..count]),
+                    end => break end,
+                }
+            };
+            let _ = sender.send(end);
         });
         Collector { bytes, done }
     }

@@ -51,6 +51,30 @@ fn describe(pid: i32) -> String {
     format!("{pid}: {}", String::from_utf8_lossy(&line).replace('\0', " "))
 }
 
+/// A process and its descendants, a line each, with what the kernel says of each: for the message of a test that waited
+/// in vain.
+pub fn tree(root: i32) -> String {
+    let of = |pid: i32, file: &str| {
+        let text = fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        text.trim().replace('\n', " < ")
+    };
+    let stat =
+        |pid: i32| of(pid, "stat").rsplit_once(") ").map(|(_, rest)| rest.to_string()).unwrap_or_default();
+    let mut lines = String::new();
+    let mut left = vec![root];
+    while let Some(pid) = left.pop() {
+        let (state, at) = (stat(pid), of(pid, "wchan"));
+        let state: Vec<&str> = state.split(' ').take(6).collect();
+        let state = state.join(" ");
+        lines += &format!("{} [{state}] {at} {} {}\n", describe(pid), of(pid, "syscall"), of(pid, "stack"));
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let all = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+        let parent = pid.to_string();
+        left.extend(all.filter(|other| stat(*other).split(' ').nth(1) == Some(&parent)));
+    }
+    lines
+}
+
 /// Waits until `count` processes carry the marker.
 #[track_caller]
 pub fn wait_for(marker: &str, count: usize) {

@@ -6,6 +6,8 @@ use sbx_tests::command::{Running, Terminal};
 use sbx_tests::{User, World, as_users, in_worlds, need, processes, stage, sys};
 
 const TIME: Duration = Duration::from_secs(40);
+/// Shows a line, and ends with another one: with the leader of its session a terminal loses what it has not shown yet.
+const READS_TWICE: &str = "read -r line; echo \"<$line>\"; read -r line";
 
 /// `sbx run -- COMMAND` on a terminal of its own.
 pub fn on_terminal(world: &World, command: &[&str]) -> (Running, Terminal) {
@@ -369,8 +371,7 @@ fn terminal_modes_are_restored_when_the_command_could_not() {
             };
             let words = [&["run"], flags, &["--", "bash", "-c", script]].concat();
             // The terminal's other side is held by a script that goes on afterwards, without job control.
-            let outer =
-                format!("{} \"$@\"; echo status-$?; read -r line; echo \"<$line>\"", stage::sbx().display());
+            let outer = format!("{} \"$@\"; echo status-$?; {READS_TWICE}", stage::sbx().display());
             let all = [&["sh", "-c", &outer, "sh"], &words[..]].concat();
             let (running, terminal) = world.bare(all).timeout(TIME).start_on_terminal();
             running.wait_for("raw");
@@ -382,6 +383,7 @@ fn terminal_modes_are_restored_when_the_command_could_not() {
             assert_eq!(terminal.modes(), (true, true), "{killer}: {}", running.so_far());
             terminal.types("typed\n");
             running.wait_for("<typed>");
+            terminal.types("\n");
             running.wait().success();
         }
         // Changes that the command makes on purpose stay.
@@ -402,12 +404,13 @@ fn the_caller_gets_the_terminal_back_after_a_killed_shell() {
     need!("bash");
     let world = World::new(&User::ordinary());
     let inner = "run --timeout 1s -- bash --norc --noprofile -i";
-    let outer = format!("{} {inner}; echo status-$?; read -r line; echo \"<$line>\"", stage::sbx().display());
+    let outer = format!("{} {inner}; echo status-$?; {READS_TWICE}", stage::sbx().display());
     let (running, terminal) = world.bare(["sh", "-c", &outer]).timeout(TIME).start_on_terminal();
     running.wait_for("status-124");
     assert_eq!(terminal.modes(), (true, true));
     terminal.types("typed\n");
     running.wait_for("<typed>");
+    terminal.types("\n");
     running.wait().success();
 }
 
