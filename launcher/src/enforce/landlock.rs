@@ -180,8 +180,8 @@ impl Prepared {
         self.late.push(readable(path));
     }
 
-    /// Lets the files of descriptors that the command gets be opened again as they are open (`/dev/stdin`): for
-    /// writing too, unless that only adds to the end. It gives the command nothing that it has not.
+    /// Lets the files of descriptors that the command gets be opened again as they are open (`/dev/stdin`), for reading
+    /// or writing. It gives the command nothing that it has not.
     pub fn reopen(&mut self, passed: Vec<RawFd>) {
         self.passed = passed;
     }

@@ -125,13 +125,13 @@ pub fn file_of(number: RawFd) -> Result<Option<OpenFile>, SyscallError> {
     }
 }
 
-/// Whether a regular file is open for reading, and for writing anywhere in it. `None` for everything else.
+/// Whether a regular file is open for reading, and for writing. `None` for everything else. Who has it can write
+/// anywhere in it, also if it was opened to add to the end (F_SETFL).
 pub fn uses_of_file(number: RawFd) -> Option<(bool, bool)> {
     let is_regular = file_of(number).ok().flatten().is_some_and(|file| file.kind == libc::S_IFREG);
     let flags = is_regular.then(|| rustix::fs::fcntl_getfl(by_number(number)).ok()).flatten()?;
     let access = flags & OFlags::RWMODE;
-    let writes = access != OFlags::RDONLY && !flags.contains(OFlags::APPEND);
-    (!flags.contains(OFlags::PATH)).then_some((access != OFlags::WRONLY, writes))
+    (!flags.contains(OFlags::PATH)).then_some((access != OFlags::WRONLY, access != OFlags::RDONLY))
 }
 
 /// The name of a descriptor in /proc, which leads to its file whatever happens to names.

@@ -406,12 +406,18 @@ fn files_that_the_command_was_given_open_can_be_opened_again() {
         run(&format!("SBX -- sh -c 'echo new > /dev/stdout' > {given}; cat {given}"))
             .success()
             .prints("new\n");
-        // Nothing is written that is open for reading, nothing before the end of what is added to, and no mode changes.
-        for (script, given) in [
-            ("echo x > /dev/stdin", format!("< {other}")),
-            ("echo x > /dev/stdout", format!(">> {other}")),
-            ("chmod 777 /dev/stdout", format!("1<> {other}")),
-        ] {
+        // A log as cron(8) has one. The descriptor itself can be written to anywhere as well (F_SETFL).
+        world.write(world.outside.join("log"), "old\n");
+        let log = world.outside.join("log").display().to_string();
+        run(&format!("SBX -- sh -c 'echo a >> /dev/stderr; echo b | tee -a /dev/stdout' >> {log} 2>&1"))
+            .success();
+        let text = fs::read_to_string(&log).unwrap();
+        assert!(text.starts_with("old\na\nb\n"), "{text}");
+        run(&format!("SBX -- sh -c 'echo new > /dev/stderr' 2>> {log}")).success();
+        // Nothing is written that is open for reading, and no mode changes.
+        for (script, given) in
+            [("echo x > /dev/stdin", format!("< {other}")), ("chmod 777 /dev/stdout", format!("1<> {other}"))]
+        {
             let mode = || fs::metadata(&other).unwrap().permissions().mode();
             let before = mode();
             run(&format!("SBX -q -- sh -c '{script}' {given}")).failed();
