@@ -1,6 +1,7 @@
 //! Who waits at an address, as the tables in /proc tell (proc_pid_net(5)). Nothing is sent there.
 
 use crate::explain::caller;
+use crate::sys::listeners;
 use crate::sys::process::Pid;
 use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
@@ -36,8 +37,12 @@ pub fn waits(process: &str, protocol: Protocol, address: SocketAddr) -> bool {
     let (tables, state) = protocol.tables();
     let address = SocketAddr::new(address.ip().to_canonical(), address.port());
     // A socket for IPv6 takes IPv4 as well, and never the other way round.
-    let tables = tables.iter().skip(usize::from(address.is_ipv6()));
-    tables.into_iter().any(|table| {
+    let mut tables = tables.iter().zip([false, true]).skip(usize::from(address.is_ipv6()));
+    tables.any(|(table, ipv6)| {
+        let is_asked = process == "self" && protocol == Protocol::Tcp;
+        if let Some(listeners) = is_asked.then(|| listeners::at(address.port(), ipv6).ok()).flatten() {
+            return has(&listeners, address);
+        }
         let mut all = table_of(process, table).into_iter().flat_map(|table| waiting(table, protocol, state));
         all.any(|local| takes(local, address))
     })
@@ -46,8 +51,13 @@ pub fn waits(process: &str, protocol: Protocol, address: SocketAddr) -> bool {
 /// Where TCP connections are waited for in this process's network.
 pub fn all() -> Vec<SocketAddr> {
     let (tables, state) = Protocol::Tcp.tables();
-    let tables = tables.into_iter().filter_map(|table| table_of("self", table));
-    tables.flat_map(|table| waiting(table, Protocol::Tcp, state)).collect()
+    let tables = tables.into_iter().zip([false, true]);
+    let each = tables.map(|(table, ipv6)| {
+        let by_table =
+            || table_of("self", table).into_iter().flat_map(|all| waiting(all, Protocol::Tcp, state));
+        listeners::at(0, ipv6).unwrap_or_else(|_| by_table().collect())
+    });
+    each.flatten().collect()
 }
 
 /// Whether one of these takes what is sent to an address.

@@ -25,6 +25,7 @@ pub mod file;
 pub mod file_system;
 #[allow(unsafe_code)] // getrlimit(2), getpriority(2), personality(2) and others.
 pub mod inherited;
+pub mod listeners;
 pub mod listing;
 #[allow(unsafe_code)] // mmap(2), madvise(2).
 pub mod memory;
