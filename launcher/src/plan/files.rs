@@ -68,7 +68,7 @@ pub struct Paths {
     pub denied: Vec<PathBuf>,
     /// What flags allow by name.
     pub named: Vec<PathBuf>,
-    /// Symbolic links by which built-in rules name what is in the home.
+    /// Symbolic links by which built-in rules, and PATH, name what is in the home.
     pub links: Vec<PathBuf>,
 }
 
@@ -78,11 +78,11 @@ pub fn rules(inputs: &Inputs<'_>, given: Given<'_>, warnings: &mut Vec<String>) 
     let mut rules = given.more.to_vec();
     let others = Workspaces::of(inputs.host);
     rules.extend(of_profile(&inputs.profile.paths, variables, &others)?);
+    let mut links = Vec::new();
     match given.home {
-        Some(home) => home.adapt(inputs, variables, given.listings, &mut rules),
+        Some(home) => links = home.adapt(inputs, variables, given.listings, &mut rules),
         None => rules = but_home(rules, inputs.host, given.masks, warnings)?,
     }
-    let mut links = Vec::new();
     let mut rules = by_real_paths(rules, &others, &given, (&mut links, warnings));
     let of_flags = of_flags(inputs, variables, &others)?;
     rules.extend(of_flags.iter().map(|(_, rule)| rule.clone()));

@@ -222,14 +222,14 @@ impl PrivateHome {
     }
 
     /// What a home changes of the rules of a profile: what it has copies of, and stores that the run can write to, need
-    /// none of their own; programs on PATH do.
+    /// none of their own; programs on PATH do. Returns the links that lead to these.
     pub fn adapt(
         &self,
         inputs: &Inputs<'_>,
         variables: &Variables<'_>,
         listings: &Listings,
         rules: &mut Vec<PathRule>,
-    ) {
+    ) -> Vec<PathBuf> {
         let home = &inputs.profile.home;
         let copies = home.copies.iter().filter_map(|copy| copy.path.expand_path(variables));
         let stores = home.stores.iter().filter_map(|entry| entry.expand_path(variables));
@@ -260,8 +260,9 @@ impl PrivateHome {
         let own = shared_directories(variables);
         let mut programs = Programs::new(&self.at, own, rules, inputs.host);
         programs.of_path(inputs.host.variable("PATH").unwrap_or_default());
-        let added = programs.added;
+        let Programs { added, links, .. } = programs;
         rules.extend(added);
+        links
     }
 
     /// Adds rules for the command and what belongs to it, where it is in the home. `rules` are all others: wherever

@@ -113,6 +113,30 @@ fn programs_of_path_are_there_in_a_home_that_a_rule_is_around() {
     });
 }
 
+/// As package managers and people who keep their settings together have them: the directory of PATH is a link, and
+/// another one is on the way from a link in one.
+#[test]
+fn links_on_the_way_to_programs_of_path_are_there() {
+    with_namespaces(|user| {
+        let world = World::new(user);
+        program(&world, "dots/bin/mine", "#!/bin/sh\necho mine\n");
+        program(&world, "opt/tool-1/bin/tool", "#!/bin/sh\necho tool\n");
+        world.make_dir(&world.home.join("links"));
+        let home = |path: &str| world.home.join(path);
+        symlink("dots/bin", home("bin")).unwrap();
+        symlink("tool-1", home("opt/current")).unwrap();
+        symlink("../opt/current/bin/tool", home("links/tool")).unwrap();
+        let path = format!("{}:{}:/usr/bin:/bin", home("bin").display(), home("links").display());
+        let run = |script: &str| world.sbx(["run", "--", "sh", "-c", script]).env("PATH", &path).run();
+        run("mine; tool").success().silent().prints("mine\ntool\n");
+        // The links of the user's are none of the run's.
+        run("rm -f ~/bin ~/opt/current; ln -s x ~/opt/new");
+        assert!(
+            home("bin").is_symlink() && home("opt/current").is_symlink() && !home("opt/new").is_symlink()
+        );
+    });
+}
+
 /// What git is told to pass over, an agent's `git add` would take in otherwise.
 #[test]
 fn git_passes_over_what_the_users_own_list_names() {

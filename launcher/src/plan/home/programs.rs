@@ -36,12 +36,14 @@ pub struct Programs<'a> {
     others: Workspaces<'a>,
     /// The rules.
     pub added: Vec<PathRule>,
+    /// The symbolic links on the way there, but for those in the directories themselves.
+    pub links: Vec<PathBuf>,
 }
 
 impl<'a> Programs<'a> {
     /// None yet. `own`: where commands of this run may write. `known`: the rules that there are.
     pub fn new(home: &'a Path, own: Vec<&'a Path>, known: &'a [PathRule], host: &'a Host) -> Programs<'a> {
-        Programs { home, own, known, others: Workspaces::of(host), added: Vec::new() }
+        Programs { home, own, known, others: Workspaces::of(host), added: Vec::new(), links: Vec::new() }
     }
 
     /// The directories of PATH, and what links in them lead to.
@@ -64,8 +66,12 @@ impl<'a> Programs<'a> {
             for target in targets {
                 // Of two names in one directory, each is as much at home there as the other.
                 let is_beside = target.real.parent() == Some(&*way.real);
-                self.add_program(&target, !is_beside);
+                if self.add_program(&target, !is_beside) {
+                    let more = target.links.into_iter().filter(|link| link.parent() != Some(&*way.real));
+                    self.links.extend(more);
+                }
             }
+            self.links.extend(way.links);
         }
     }
 
