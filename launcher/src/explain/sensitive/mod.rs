@@ -128,11 +128,13 @@ pub fn service_at(path: &Path) -> Option<&'static str> {
 }
 
 fn is_secret_by_name(path: &Path) -> bool {
-    let named = |name: &OsStr| {
-        let name = Name::new(name.as_bytes());
-        SECRET_NAMES.iter().any(|secret| Pattern::fixed(secret).matches(name))
-    };
-    path.file_name().is_some_and(named) && !anyone_may_have(path)
+    path.file_name().is_some_and(is_name_of_secrets) && !anyone_may_have(path)
+}
+
+/// Whether files of a name usually hold secrets.
+pub fn is_name_of_secrets(name: &OsStr) -> bool {
+    let name = Name::new(name.as_bytes());
+    SECRET_NAMES.iter().any(|secret| Pattern::fixed(secret).matches(name))
 }
 
 fn anyone_may_have(path: &Path) -> bool {

@@ -220,10 +220,28 @@ fn secrets_are_known_by_place_or_name() {
     let at = |path: &str| secrets_at(Path::new(path), home);
     assert_eq!(at("/home/u/.ssh/config"), Some("keys and hosts of ssh"));
     assert_eq!(at("/etc/shadow"), Some("passwords of users"));
-    for named in ["/home/u/code/.env", "/etc/ssh/ssh_host_rsa_key", "/srv/site.key"] {
+    for named in [
+        "/home/u/code/.env",
+        "/etc/ssh/ssh_host_rsa_key",
+        "/srv/site.key",
+        "/srv/old_id_rsa.bak",
+        "/srv/secring.gpg",
+        "/srv/prod.env",
+        "/srv/terraform.tfvars",
+        "/srv/auth.json",
+        "/srv/api-token.txt",
+        "/srv/backup/.bash_history",
+    ] {
         assert_eq!(at(named), Some("a secret, as its name says"), "{named}");
     }
-    for plain in ["/home/u/code/main.c", "/etc/ssh/ssh_config", "/usr/lib/python3/token", "/"] {
+    for plain in [
+        "/home/u/code/main.c",
+        "/home/u/code/tokenizer.json",
+        "/etc/ssh/ssh_config",
+        "/etc/passwd",
+        "/usr/lib/python3/token",
+        "/",
+    ] {
         assert_eq!(at(plain), None, "{plain}");
     }
 }

@@ -1,6 +1,6 @@
 //! For which flags the user may be asked.
 
-use crate::explain::sensitive::{Sensitive, Use};
+use crate::explain::sensitive::{Sensitive, Use, is_name_of_secrets};
 use crate::host::Host;
 use crate::hosts::HostName;
 use crate::mcp::places::Places;
@@ -80,13 +80,11 @@ fn is_of_system(path: &Path) -> bool {
 
 /// Hidden files are where programs keep keys and settings; others say by their names what they are.
 fn looks_secret(path: &Path) -> bool {
-    const WORDS: [&str; 8] =
-        ["credential", "id_", "keyring", "passwd", "password", "private", "secret", "token"];
-    const ENDINGS: [&str; 9] = ["asc", "gpg", "jks", "kdbx", "key", "keystore", "p12", "pem", "pfx"];
+    const WORDS: [&str; 4] = ["id_", "keyring", "passwd", "private"];
     path.iter().any(|name| {
-        let name = name.to_string_lossy().to_lowercase();
-        let ending = Path::new(&name).extension().and_then(OsStr::to_str).unwrap_or_default().to_string();
-        name.starts_with('.') || WORDS.iter().any(|word| name.contains(word)) || ENDINGS.contains(&&*ending)
+        let is_hidden = name.as_encoded_bytes().starts_with(b".");
+        let text = name.to_string_lossy().to_lowercase();
+        is_hidden || WORDS.iter().any(|word| text.contains(word)) || is_name_of_secrets(name)
     })
 }
 
