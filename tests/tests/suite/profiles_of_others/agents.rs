@@ -58,6 +58,7 @@ fn unix_sockets_are_closed_where_the_settings_close_them() {
         let all = "\"allowAllUnixSockets\":true";
         let codex = "sandbox_mode = 'workspace-write'\n";
         let open = format!("{codex}[sandbox_workspace_write]\nnetwork_access = true\n");
+        let by_proxy = format!("{open}[features]\nnetwork_proxy = true\n");
         for (language, document, connects) in [
             ("srt", srt(""), false),
             ("srt", srt(all), true),
@@ -67,6 +68,7 @@ fn unix_sockets_are_closed_where_the_settings_close_them() {
             ("codex", "sandbox_mode = 'read-only'\n".to_string(), false),
             ("codex", codex.to_string(), false),
             ("codex", open, true),
+            ("codex", by_proxy, false),
         ] {
             let server = UnixServer::at(&world.path("server"));
             let profile = made_of(&world, language, &document);

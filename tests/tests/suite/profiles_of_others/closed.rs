@@ -174,6 +174,30 @@ fn what_a_unit_does_not_open_is_said() {
     });
 }
 
+/// Where homes are closed a home may be elsewhere: what a unit takes away there is taken away.
+#[test]
+fn what_a_unit_says_about_a_home_holds_wherever_that_is() {
+    as_users(|user| {
+        let world = World::new(user);
+        let (fixed, open) = (world.home.join("fixed/f"), world.home.join("open"));
+        let secret = world.write(world.home.join("secret/f"), "secret\n");
+        world.write(&fixed, "");
+        let rules = "InaccessiblePaths=%h/secret\nReadOnlyPaths=%h/fixed\n";
+        for (closed, rules, is_open) in [
+            ("ProtectHome=yes\n", rules, false),
+            ("InaccessiblePaths=/home\n", rules, false),
+            ("", rules, false),
+            ("ProtectHome=yes\n", "", true),
+        ] {
+            let unit = format!("[Service]\n{closed}ReadWritePaths=/W/home\n{rules}");
+            let profile = made_whole(&world, "systemd", &unit);
+            assert_eq!(reads(&world, &profile, [&secret]), [is_open], "{unit}");
+            assert_eq!(changes(&world, &profile, &fixed), is_open, "{unit}");
+            assert!(changes(&world, &profile, &open), "{unit}");
+        }
+    });
+}
+
 /// Names that srt keeps at the top of what may be written. What is not there may be made.
 #[test]
 fn mandatory_names_of_srt_stay_as_they_are() {

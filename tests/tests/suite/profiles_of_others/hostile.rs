@@ -137,11 +137,16 @@ fn unknown_words_end_with_a_place() {
                 "architectures[0]: 'SCMP_ARCH_ZZZ' is no architecture",
             ),
             (
-                "oci",
+                "docker",
                 rule(
                     "{\"names\":[\"read\"],\"action\":\"SCMP_ACT_KILL\",\"includes\":{\"arches\":[\"amd46\"]}}",
                 ),
                 "syscalls[0].includes.arches[0]: 'amd46' is no architecture",
+            ),
+            (
+                "oci",
+                rule("{\"names\":[\"read\"],\"action\":\"SCMP_ACT_ERRNO\",\"excludes\":{}}"),
+                "syscalls[0]: unknown key 'excludes'",
             ),
         ] {
             let err = refusal(&world, language, text.as_bytes());
@@ -173,6 +178,22 @@ fn an_unknown_rule_is_an_error_or_a_line() {
             ),
             ("systemd", "[Service]\nRestrictNamespaces=user\u{c}net\n", "' is no namespace"),
             ("systemd", "[Service]\n\u{a0}ProtectHome=yes\n", "ProtectHome: the directive is unknown"),
+            (
+                "systemd",
+                "[Service]\nReadWritePaths=!/p\n",
+                "line 2: ReadWritePaths: '!/p' is neither absolute",
+            ),
+            ("systemd", "[Service]\nSystemCallFilter=\"read\"\n", "is neither a call nor a group"),
+            (
+                "systemd",
+                "[Service]\nSocketBindDeny=any\nSocketBindDeny=off\n",
+                "line 3: SocketBindDeny: a profile",
+            ),
+            (
+                "systemd",
+                "[Service]\nBindPaths=/opt:/srv\n",
+                "'/opt' has no other name in a run: '/srv' is closed",
+            ),
             (
                 "systemd",
                 "[Service]\nPassEnvironment=AWS_SECRET LANG\n",
@@ -207,6 +228,11 @@ fn an_unknown_rule_is_an_error_or_a_line() {
                 "codex",
                 "sandbox_mode = \"read-only\"\ndefault_permissions = \"x\"\n",
                 "default_permissions: 'sandbox_mode' counts, and not the profile 'x'",
+            ),
+            (
+                "claude",
+                "{\"permissions\":{\"deny\":[\"Bash(eval:*)\"]}}",
+                "permissions.deny[0]: 'eval': shells do it themselves",
             ),
             (
                 "srt",

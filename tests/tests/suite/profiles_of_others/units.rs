@@ -219,6 +219,27 @@ fn paths_of_units_hold() {
     });
 }
 
+/// systemd leaves a backslash out of a path and passes over a prefix that it does not know.
+#[test]
+fn a_path_of_a_unit_is_what_systemd_reads() {
+    as_users(|user| {
+        let world = World::new(user);
+        world.write("ax41", "a\n");
+        world.write("aA", "b\n");
+        world.write("b:", "c\n");
+        world.write("b", "d\n");
+        let script = "cat ax41 aA b: b; echo end";
+        let lines = "InaccessiblePaths=WORKSPACE/a\\x41 WORKSPACE/b:";
+        assert_eq!(shown(&world, lines, script), "b\nd\nend\n");
+        for word in ["!WORKSPACE", "+-WORKSPACE", "--WORKSPACE", "WORKSPACE:"] {
+            let out = shown(&world, &format!("ReadWritePaths={word}"), "echo x > made; echo end");
+            assert!(!world.exists("made"), "{word}: {out}");
+        }
+        let out = shown(&world, "BindReadOnlyPaths=/usr:WORKSPACE/b", script);
+        assert_eq!(out, "a\nb\nc\nend\n");
+    });
+}
+
 /// A backslash continues a line only as its very last character, and only if no other one escapes it.
 #[test]
 fn what_stands_behind_an_ended_line_holds() {

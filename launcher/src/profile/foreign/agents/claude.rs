@@ -165,20 +165,7 @@ fn rule(rule: &Rule<'_>, rules: &mut FileRules, meaning: &mut Meaning, losses: &
                 deny_host(host, place, &mut meaning.network, losses);
             }
         }
-        ("Bash", Some(text)) if verdict == Verdict::Deny => match command(text) {
-            Some(name) => {
-                if meaning.blocked.len() > MOST || !meaning.blocked.iter().any(|known| known == name) {
-                    meaning.blocked.push(name.to_string());
-                }
-            }
-            None => losses.note(
-                place,
-                format_args!(
-                    "'{}': commands.block of a profile blocks a command whatever its arguments are",
-                    Plain(text)
-                ),
-            ),
-        },
+        ("Bash", Some(text)) if verdict == Verdict::Deny => block(rule, text, &mut meaning.blocked, losses),
         // What is allowed there is not asked about. A run asks about nothing.
         _ if verdict == Verdict::Allow => {}
         ("Bash", _) if verdict == Verdict::Ask => {
@@ -200,6 +187,35 @@ fn ask(rule: &Rule<'_>, losses: &mut Losses) {
     }
 }
 
+/// Blocks a command, as far as it is a program, and whatever its arguments are.
+fn block(rule: &Rule<'_>, text: &str, blocked: &mut Vec<String>, losses: &mut Losses) {
+    let Some(name) = command(text) else {
+        let why = "commands.block of a profile blocks a command whatever its arguments are";
+        return losses.note(rule.place, format_args!("'{}': {why}", Plain(text)));
+    };
+    if is_of_shells(name) {
+        let why = "shells do it themselves, and commands.block of a profile blocks programs";
+        losses.note(rule.place, format_args!("'{name}': {why}"));
+    }
+    if blocked.len() > MOST || !blocked.iter().any(|known| known == name) {
+        blocked.push(name.to_string());
+    }
+}
+
+/// Whether sh or bash executes no program for a command, though there may be one of its name: it is built in, or a
+/// reserved word.
+fn is_of_shells(name: &str) -> bool {
+    OF_SHELLS.split_ascii_whitespace().any(|known| known == name)
+}
+
+/// All of them but `:`, `[` and their like, which `command` takes for no name.
+const OF_SHELLS: &str = "\
+    . alias bg bind break builtin caller case cd chdir command compgen complete compopt continue coproc declare \
+    dirs disown do done echo elif else enable esac eval exec exit export false fc fg fi for function getopts \
+    hash help history if in jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly \
+    return select set shift shopt source suspend test then time times trap true type typeset ulimit umask \
+    unalias unset until wait while";
+
 /// The command that `NAME`, `NAME:*` or `NAME *` is about, whatever its arguments are.
 fn command(text: &str) -> Option<&str> {
     let name = text.strip_suffix(":*").or(text.strip_suffix(" *")).unwrap_or(text);
@@ -208,6 +224,7 @@ fn command(text: &str) -> Option<&str> {
 }
 
 /// The place of a rule. A name without a slash, or behind `**/`, is meant in every directory: a profile has the first.
+/// A slash at the end says that it is a directory, and nothing about where.
 fn each_place(rule: &Rule<'_>, text: &str, losses: &mut Losses, add: impl FnOnce(Location)) {
     let (workspace, place) = (Some(Variable::Workspace), rule.place);
     let plain = match unescaped(text) {
@@ -215,8 +232,9 @@ fn each_place(rule: &Rule<'_>, text: &str, losses: &mut Losses, add: impl FnOnce
         Err(why) => return losses.note(place, why),
     };
     let text = plain.as_str();
-    let bare = text.strip_prefix("**/").unwrap_or(text);
-    let is_anywhere = !bare.contains('/') && !bare.starts_with('~');
+    let bare = text.strip_prefix("**/").unwrap_or(text).trim_end_matches('/');
+    let begins_somewhere = ["/", "./", "~"].iter().any(|start| text.starts_with(start));
+    let is_anywhere = !bare.contains('/') && !begins_somewhere;
     let located = if is_anywhere {
         located(workspace, bare, text)
     } else if let Some(absolute) = text.strip_prefix("//") {
@@ -289,6 +307,64 @@ mod tests {
         }
         for text in ["!x", "#x", "x\\", "x/\\*\\*", "\\~/x"] {
             assert!(unescaped(text).is_err(), "{text}");
+        }
+    }
+
+    /// The place of a rule that denies reading, and what is lost of it.
+    fn denied(text: &str) -> (Option<String>, Vec<String>) {
+        let (mut losses, mut denied) = (Losses::default(), None);
+        let rule = Rule { tool: "Read", about: None, verdict: Verdict::Deny, place: &Place::Top };
+        each_place(&rule, text, &mut losses, |location| denied = Some(location.to_string()));
+        (denied, losses.lines().to_vec())
+    }
+
+    #[test]
+    fn a_slash_at_the_end_is_no_place() {
+        for text in ["secrets", "secrets/", "**/secrets", "**/secrets/"] {
+            let (place, lost) = denied(text);
+            assert_eq!(place.as_deref(), Some("${WORKSPACE}/secrets"), "{text}");
+            let why = "is meant in every directory; the profile has '${WORKSPACE}/secrets'";
+            assert!(lost.len() == 1 && lost[0].ends_with(&format!("'{text}' {why}")), "{text}: {lost:?}");
+        }
+        for (text, place) in [
+            ("/secrets/", "${WORKSPACE}/secrets"),
+            ("./secrets/", "${WORKSPACE}/secrets"),
+            ("a/secrets/", "${WORKSPACE}/a/secrets"),
+            ("~/secrets/", "${HOME}/secrets"),
+            ("//secrets/", "/secrets"),
+            ("/", "${WORKSPACE}"),
+            ("./", "${WORKSPACE}"),
+            ("~/", "${HOME}"),
+            ("//", "/"),
+        ] {
+            assert_eq!(denied(text), (Some(place.to_string()), vec![]), "{text}");
+        }
+    }
+
+    /// What is blocked by a rule about commands, and what is lost of it.
+    fn blocked(about: &str) -> (Vec<String>, Vec<String>) {
+        let text = format!("{{\"permissions\":{{\"deny\":[\"Bash({about})\"]}}}}");
+        let mut losses = Losses::default();
+        let meaning = read(text.as_bytes(), &mut losses).unwrap();
+        (meaning.blocked, losses.lines().to_vec())
+    }
+
+    #[test]
+    fn what_a_shell_does_itself_is_lost() {
+        for (about, name) in [
+            ("eval", "eval"),
+            ("kill:*", "kill"),
+            ("echo *", "echo"),
+            ("source:*", "source"),
+            (".:*", "."),
+            ("time *", "time"),
+        ] {
+            let why = "shells do it themselves, and commands.block of a profile blocks programs";
+            let line = format!("permissions.deny[0]: '{name}': {why}");
+            assert_eq!(blocked(about), (vec![name.to_string()], vec![line]), "{about}");
+        }
+        for (about, name) in [("curl:*", "curl"), ("killall *", "killall"), ("env", "env")] {
+            assert_eq!(blocked(about), (vec![name.to_string()], vec![]), "{about}");
         }
     }
 }

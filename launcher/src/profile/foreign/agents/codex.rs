@@ -1,17 +1,19 @@
 //! Codex's `config.toml`: the modes of its sandbox. Its permission profiles are in a module of their own.
 
+mod network;
 mod profiles;
 
+use std::collections::BTreeMap;
+
 use crate::profile::error::{Fault, Mistake, Place, Plain, ProfileCause, nearest};
-use crate::profile::foreign::agents::{
-    allow_host, deny_host, lose, misplaced, paths, settle_base, skip, unknown,
-};
-use crate::profile::foreign::files::{Access, below, root};
-use crate::profile::foreign::meaning::{Meaning, Network};
+use crate::profile::foreign::agents::codex::network::Reach;
+use crate::profile::foreign::agents::{lose, misplaced, paths, settle_base, skip, unknown};
+use crate::profile::foreign::files::{Access, Files, below, is_tmp, root};
+use crate::profile::foreign::meaning::Meaning;
 use crate::profile::foreign::{Losses, toml};
 use crate::profile::json::{Fields, Node};
 use crate::profile::location::Location;
-use crate::profile::words::{NetworkMode, Variable};
+use crate::profile::words::Variable;
 
 /// The keys that say what a command may do. All others are about the agent.
 const TOP: [&str; 6] = [
@@ -63,7 +65,7 @@ pub fn read(text: &[u8], losses: &mut Losses) -> Result<Meaning, ProfileCause> {
     let mut meaning = Meaning { description: "made of Codex's config.toml", ..Meaning::default() };
     let mode = fields.take("sandbox_mode", |node, place| node.word(place, &MODES))?;
     let chosen = fields.take("default_permissions", Node::string)?;
-    let proxy = fields.take("features", features)?.unwrap_or_default();
+    let proxy = network::proxy(&mut fields)?;
     match (mode, chosen) {
         (Some(mode), chosen) => {
             if let Some(name) = chosen {
@@ -72,7 +74,7 @@ pub fn read(text: &[u8], losses: &mut Losses) -> Result<Meaning, ProfileCause> {
             }
             modes(&mut fields, mode, proxy, &mut meaning, losses)?;
         }
-        (None, Some(name)) => profiles::read(&mut fields, &name, &mut meaning, losses)?,
+        (None, Some(name)) => profiles::read(&mut fields, &name, proxy, &mut meaning, losses)?,
         (None, None) => {
             let missing = "there is neither 'sandbox_mode' nor 'default_permissions', so it has no policy";
             return Err(slip(&fields).unwrap_or_else(|| Place::Top.fault(missing)).into());
@@ -104,56 +106,25 @@ fn sunken(fields: &Fields) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What the proxy of the sandbox is told.
-#[derive(Default)]
-struct Proxy {
-    is_on: bool,
-    domains: Vec<(String, bool)>,
-}
-
-fn features(node: Node, place: &Place) -> Result<Proxy, Fault> {
-    let mut fields = node.open_fields(place)?;
-    let proxy = fields.take("network_proxy", |node, place| match node {
-        Node::Bool(is_on) => Ok(Proxy { is_on, ..Proxy::default() }),
-        node => {
-            let mut fields = node.open_fields(place)?;
-            let is_on = fields.take("enabled", Node::truth)?.unwrap_or(false);
-            let domains = fields.take("domains", domains)?.unwrap_or_default();
-            Ok(Proxy { is_on, domains })
+/// Lets places be changed. In each of them some names stay as they are, unless they are to be changed themselves.
+fn add_writable(places: &BTreeMap<Location, String>, files: &mut Files) {
+    for (location, place) in places {
+        files.add_optional(location.clone(), Access::Write, place);
+        // Scratch is a run's own, wherever it is.
+        for name in FIXED.iter().filter(|_| !is_tmp(location)) {
+            let rest = format!("{}{name}", location.rest.trim_end_matches('/'));
+            let fixed = Location { base: location.base, rest: rest.into() };
+            if !places.contains_key(&fixed) {
+                files.add_optional(fixed, Access::Fixed, place);
+            }
         }
-    })?;
-    Ok(proxy.unwrap_or_default())
-}
-
-/// Hosts, and whether they are allowed.
-fn domains(node: Node, place: &Place) -> Result<Vec<(String, bool)>, Fault> {
-    let pairs = node.object(place)?.into_iter().map(|(host, node)| {
-        let allowed = node.word(&Place::Key(place, &host), &[("allow", true), ("deny", false)])?;
-        Ok((host, allowed))
-    });
-    pairs.collect()
-}
-
-/// Adds rules about hosts. Without one nothing is allowed.
-fn add_domains(domains: &[(String, bool)], place: &Place, network: &mut Network, losses: &mut Losses) {
-    let mut at_every_port = false;
-    for (host, allowed) in domains {
-        let place = Place::Key(place, host);
-        if *allowed {
-            at_every_port |= allow_host(host, &place, network, losses);
-        } else {
-            deny_host(host, &place, network, losses);
-        }
-    }
-    if at_every_port {
-        losses.note(place, super::EVERY_PORT);
     }
 }
 
 fn modes(
     fields: &mut Fields,
     mode: Mode,
-    proxy: Proxy,
+    proxy: Option<Node>,
     meaning: &mut Meaning,
     losses: &mut Losses,
 ) -> Result<(), Fault> {
@@ -179,26 +150,9 @@ fn modes(
     if mode == Mode::ReadOnly {
         return Ok(());
     }
-    roots.insert(0, (below(Variable::Workspace, ""), "sandbox_mode".to_string()));
-    for (location, place) in &roots {
-        for name in FIXED {
-            let rest = format!("{}{name}", location.rest.trim_end_matches('/'));
-            let fixed = Location { base: location.base, rest: rest.into() };
-            // One that is a root itself may be written.
-            if !roots.iter().any(|(root, _)| *root == fixed) {
-                meaning.files.add(fixed, Access::Fixed, place);
-            }
-        }
-        meaning.files.add_optional(location.clone(), Access::Write, place);
-    }
-    if network && proxy.is_on {
-        let features = Place::Key(&Place::Top, "features");
-        let place = Place::Key(&features, "network_proxy");
-        add_domains(&proxy.domains, &place, &mut meaning.network, losses);
-    } else if network {
-        meaning.network.mode = Some(NetworkMode::Host);
-    }
-    Ok(())
+    roots.push((below(Variable::Workspace, ""), "sandbox_mode".to_string()));
+    add_writable(&roots.into_iter().collect(), &mut meaning.files);
+    if network { Reach::default().open(proxy, meaning, losses) } else { Ok(()) }
 }
 
 /// Reads `shell_environment_policy`. A run starts from the variables that its profile passes on.

@@ -17,7 +17,7 @@ use crate::profile::json::{self, Node};
 
 /// Reads a document.
 pub(super) fn read(text: &[u8], losses: &mut Losses) -> Result<Meaning, ProfileCause> {
-    Ok(filter(json::parse(text)?, &Place::Top, losses)?)
+    Ok(read::read(json::parse(text)?, &Place::Top, Dialect::Oci, losses)?)
 }
 
 /// Reads a document of Docker's.
@@ -25,9 +25,9 @@ pub(super) fn read_docker(text: &[u8], losses: &mut Losses) -> Result<Meaning, P
     Ok(read::read(json::parse(text)?, &Place::Top, Dialect::Docker, losses)?)
 }
 
-/// Reads a filter, which may be a part of a document.
+/// Reads the filter in a resource of the Security Profiles Operator.
 pub(super) fn filter(node: Node, place: &Place, losses: &mut Losses) -> Result<Meaning, Fault> {
-    read::read(node, place, Dialect::Oci, losses)
+    read::read(node, place, Dialect::Spo, losses)
 }
 
 /// Writes a document.

@@ -16,30 +16,49 @@ use crate::profile::foreign::{Losses, at};
 use crate::profile::json::{Fields, Node};
 use crate::profile::origin::Text;
 
-const TOP: [&str; 9] = [
-    "defaultAction",
-    "defaultErrnoRet",
-    "defaultErrno",
-    "architectures",
-    "archMap",
-    "flags",
-    "listenerPath",
-    "listenerMetadata",
-    "syscalls",
-];
+/// The keys that every document has.
+const TOP: [&str; 6] =
+    ["defaultAction", "architectures", "flags", "listenerPath", "listenerMetadata", "syscalls"];
 
-/// Whose documents may name one call by `name`: old ones of Docker's. Who reads others does not look at it.
+/// The keys of every rule.
+const OF_RULE: [&str; 4] = ["names", "action", "errnoRet", "args"];
+
+/// Whose documents they are. A reader passes over the keys of the others: a rule with a condition of Docker's holds
+/// there in any case.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
+    /// The Security Profiles Operator.
+    Spo,
     /// OCI's runtime specification.
     Oci,
-    /// Docker and podman.
+    /// Docker and podman. Old documents name one call by `name`.
     Docker,
+}
+
+impl Dialect {
+    /// The keys of a document.
+    fn keys(self) -> Vec<&'static str> {
+        let more: &[&str] = match self {
+            Dialect::Spo => &[],
+            Dialect::Oci => &["defaultErrnoRet"],
+            Dialect::Docker => &["defaultErrnoRet", "defaultErrno", "archMap"],
+        };
+        [&TOP[..], more].concat()
+    }
+
+    /// The keys of its rules.
+    fn keys_of_rule(self) -> Vec<&'static str> {
+        let more: &[&str] = match self {
+            Dialect::Spo | Dialect::Oci => &[],
+            Dialect::Docker => &["errno", "comment", "includes", "excludes", "name"],
+        };
+        [&OF_RULE[..], more].concat()
+    }
 }
 
 /// Reads a document.
 pub fn read(node: Node, place: &Place, dialect: Dialect, losses: &mut Losses) -> Result<Meaning, Fault> {
-    let mut fields = node.fields(place, &TOP)?;
+    let mut fields = node.fields(place, &dialect.keys())?;
     let error = error(&mut fields, "defaultErrnoRet", "defaultErrno")?;
     let default = fields.require("defaultAction", |node, place| default(node, place, error, losses))?;
     maybe(&mut fields, "architectures", |node, place| {
@@ -197,10 +216,7 @@ fn rule(
     drafts: &mut BTreeMap<Call, Draft>,
     losses: &mut Losses,
 ) -> Result<(), Fault> {
-    const KEYS: [&str; 9] =
-        ["names", "action", "errnoRet", "errno", "args", "comment", "includes", "excludes", "name"];
-    let known = if dialect == Dialect::Docker { &KEYS[..] } else { &KEYS[..KEYS.len() - 1] };
-    let mut fields = node.fields(place, known)?;
+    let mut fields = node.fields(place, &dialect.keys_of_rule())?;
     let error = error(&mut fields, "errnoRet", "errno")?;
     let action = match fields.require("action", |node, place| node.word(place, &ACTIONS))? {
         Action::Errno(number) => Action::Errno(error.unwrap_or(number)),
@@ -334,4 +350,58 @@ fn condition(node: Node, place: &Place) -> Result<Condition, Fault> {
 /// The error of a denial, as an entry names it.
 pub fn word(number: u16) -> String {
     errno_word(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::json;
+
+    /// Why a document with these keys beside those that all have, in itself or in its rule, cannot be read.
+    fn refusal(dialect: Dialect, top: &str, of_rule: &str) -> Option<String> {
+        let text = format!(
+            "{{\"defaultAction\":\"SCMP_ACT_ALLOW\"{top},\"syscalls\":\
+             [{{\"action\":\"SCMP_ACT_ERRNO\",\"errnoRet\":13,\"args\":[]{of_rule}}}]}}"
+        );
+        let node = json::parse(text.as_bytes()).unwrap();
+        let meaning = read(node, &Place::Top, dialect, &mut Losses::default());
+        meaning.err().map(|fault| fault.to_string())
+    }
+
+    /// Their readers would pass over them: a refusal that Docker leaves out holds there.
+    #[test]
+    fn keys_of_dockers_are_none_of_the_others() {
+        for (key, value) in [
+            ("name", "\"mount\""),
+            ("comment", "\"x\""),
+            ("includes", "{\"caps\":[\"CAP_SYS_ADMIN\"]}"),
+            ("excludes", "{\"arches\":[\"amd64\"]}"),
+            ("errno", "\"ENOSYS\""),
+        ] {
+            let names = if key == "name" { "" } else { ",\"names\":[\"mount\"]" };
+            let of_rule = format!("{names},\"{key}\":{value}");
+            assert_eq!(refusal(Dialect::Docker, "", &of_rule), None, "{key}");
+            for dialect in [Dialect::Oci, Dialect::Spo] {
+                let why = refusal(dialect, "", &of_rule).unwrap();
+                assert!(why.starts_with(&format!("syscalls[0]: unknown key '{key}'")), "{why}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_document_has_keys_of_its_own() {
+        let of_rule = ",\"names\":[\"mount\"]";
+        for (key, value, dialects) in [
+            ("flags", "[]", &[Dialect::Docker, Dialect::Oci, Dialect::Spo][..]),
+            ("defaultErrnoRet", "38", &[Dialect::Docker, Dialect::Oci]),
+            ("defaultErrno", "\"ENOSYS\"", &[Dialect::Docker]),
+            ("archMap", "[]", &[Dialect::Docker]),
+        ] {
+            for dialect in [Dialect::Docker, Dialect::Oci, Dialect::Spo] {
+                let why = refusal(dialect, &format!(",\"{key}\":{value}"), of_rule);
+                let unknown = why.is_some_and(|why| why.starts_with(&format!("unknown key '{key}'")));
+                assert_eq!(unknown, !dialects.contains(&dialect), "{key}");
+            }
+        }
+    }
 }

@@ -13,7 +13,8 @@ use crate::profile::foreign::meaning::Calls;
 use crate::profile::foreign::oci::is_elsewhere;
 use crate::profile::foreign::systemd::kept;
 use crate::profile::foreign::systemd::service::{Families, Service};
-use crate::profile::foreign::systemd::unit::{Setting, words};
+use crate::profile::foreign::systemd::unit::Setting;
+use crate::profile::foreign::systemd::words::words;
 
 /// What meets a call that the filter refuses.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 //! whether it says something about what a service may do, and whether a profile can say it.
 
 use crate::profile::error::nearest;
+use crate::profile::foreign::systemd::values::maybe_truth;
 
 /// What becomes of a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +95,36 @@ const LOST: [(&str, &str); 16] = [
     ("SELinuxContext AppArmorProfile SmackProcessLabel", LABELS),
     ("EnvironmentFile OpenFile USBFunctionDescriptors USBFunctionStrings", "no other file is looked into"),
 ];
+
+/// The directives that cannot be said and whose 0 takes nothing away: it is a no, or what every run has.
+const NONE_AT_ZERO: [&str; 3] = ["RootEphemeral", "MemoryZSwapWriteback", "LimitCORE"];
+
+/// Those that are a yes or a no. To others a no is a name or a mistake, which takes nothing back.
+const TRUTHS: [&str; 2] = ["RootEphemeral", "MemoryZSwapWriteback"];
+
+/// How the names of those begin that `infinity` takes back.
+const LIMITS: [&str; 4] = ["Limit", "Memory", "StartupMemory", "CPUQuotaPeriodSec"];
+
+/// A limit that has no `infinity`.
+const NEVER_INFINITE: &str = "LimitNICE";
+
+/// Those of which systemd passes over an empty assignment, but for limits of processes.
+const NEVER_EMPTY: [&str; 4] = ["DevicePolicy", "ProcSubset", "RootEphemeral", "MemoryZSwapWriteback"];
+
+/// Whether what cannot be said takes something away. Otherwise it is no loss. The 0 of a limit is a number.
+pub fn takes_away(name: &str, value: &str) -> bool {
+    let is_truth = || TRUTHS.contains(&name) || role(name) == Role::Unknown;
+    match value {
+        "0" => !NONE_AT_ZERO.contains(&name),
+        "infinity" => name == NEVER_INFINITE || !LIMITS.iter().any(|start| name.starts_with(start)),
+        value => !is_truth() || maybe_truth(value) != Some(false),
+    }
+}
+
+/// Whether an empty assignment takes back what cannot be said.
+pub fn takes_back(name: &str) -> bool {
+    !name.starts_with("Limit") && !NEVER_EMPTY.contains(&name)
+}
 
 /// The role of a directive.
 pub fn role(name: &str) -> Role {

@@ -30,22 +30,34 @@ impl Unit {
     }
 }
 
-/// A word, in quotes where it needs them.
+/// A word of `Environment=`, in quotes where it needs them.
 pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./%+=@,:".contains(c);
-    if word.chars().all(plain) {
+    in_quotes(word, ":", |c| match c {
+        '\n' => "\\n".to_string(),
+        '\t' => "\\t".to_string(),
+        c if c.is_ascii_control() => format!("\\x{:02x}", u32::from(c)),
+        c => c.to_string(),
+    })
+}
+
+/// A word of a list of paths, in quotes where it needs them: a colon does in lists of binds. No escape there stands for
+/// a character that a line cannot have.
+pub fn quoted_path(word: &str) -> Option<String> {
+    let is_written = word.chars().all(|c| !c.is_control() || c == '\t');
+    is_written.then(|| in_quotes(word, "", |c| c.to_string()))
+}
+
+/// A word in quotes, if it has more than these and other plain characters.
+fn in_quotes(word: &str, plain: &str, written: impl Fn(char) -> String) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./%+=@,".contains(c) || plain.contains(c);
+    if word.chars().all(is_plain) {
         return word.to_string();
     }
     let mut text = String::from("\"");
     for c in word.chars() {
         match c {
             '"' | '\\' => text.extend(['\\', c]),
-            '\n' => text.push_str("\\n"),
-            '\t' => text.push_str("\\t"),
-            c if c.is_ascii_control() => {
-                let _ = write!(text, "\\x{:02x}", u32::from(c));
-            }
-            c => text.push(c),
+            c => text.push_str(&written(c)),
         }
     }
     text.push('"');
@@ -55,12 +67,29 @@ pub fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::foreign::systemd::unit::Setting;
+    use crate::profile::foreign::systemd::words::{binds, words};
 
     #[test]
     fn words_are_quoted_where_they_have_to_be() {
-        assert_eq!(quoted("-/usr"), "-/usr");
+        assert_eq!((quoted("-/usr"), quoted("A=http://b")), ("-/usr".into(), "A=http://b".into()));
         assert_eq!(quoted("-/a b\"c\\"), r#""-/a b\"c\\""#);
         assert_eq!(quoted("-/a\n"), r#""-/a\n""#);
+    }
+
+    /// A list of paths takes a backslash away, and a bind a colon.
+    #[test]
+    fn paths_are_written_without_escapes() {
+        let written = |word: &str| quoted_path(word).unwrap();
+        assert_eq!((&*written("-/usr"), &*written("-/a b\"c\\")), ("-/usr", r#""-/a b\"c\\""#));
+        assert_eq!((&*written("/a\tb"), &*written("/a:b")), ("\"/a\tb\"", "\"/a:b\""));
+        assert!(quoted_path("/a\nb").is_none() && quoted_path("/a\u{1b}b").is_none());
+        for path in ["/a\tb", "/a b\"c\\x41", "/a:b", "/é"] {
+            let name = "BindPaths".to_string();
+            let setting = Setting { line: 1, name, value: written(path) };
+            assert_eq!(words(&setting).unwrap(), [path]);
+            assert_eq!(binds(&setting).unwrap(), [[path]]);
+        }
     }
 
     #[test]

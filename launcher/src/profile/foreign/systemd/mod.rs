@@ -11,6 +11,7 @@ mod places;
 mod service;
 mod unit;
 mod values;
+mod words;
 mod write;
 mod write_paths;
 
@@ -62,6 +63,10 @@ fn files(service: &Service, base: Base, files: &mut Files, losses: &mut Losses) 
     Ok(())
 }
 
+/// What is lost where a part of the file system is closed for execution.
+const ONLY_ALL: &str =
+    "only '/' can be closed, with what ExecPaths= opens: commands.block of a profile names commands";
+
 /// `NoExecPaths=/` with `ExecPaths=` lists what may be executed. Other exceptions of exceptions are lost.
 fn execution(
     service: &Service,
@@ -72,12 +77,15 @@ fn execution(
     let bare = |word: &str| values::path(split(word).1);
     let closed = service.words("NoExecPaths")?;
     let Some((setting, _)) = closed.first() else { return Ok(()) };
-    if closed.iter().any(|(_, word)| bare(word).is_ok_and(|location| location != root())) {
-        let why =
-            "only '/' can be closed, with what ExecPaths= opens: commands.block of a profile names commands";
-        losses.note(setting.place(), why);
+    let mut closes_all = false;
+    for (setting, word) in &closed {
+        match bare(word) {
+            Ok(location) if location == root() => closes_all = true,
+            Ok(_) => losses.note(setting.place(), ONLY_ALL),
+            Err(why) => losses.note(setting.place(), why),
+        }
     }
-    if !closed.iter().any(|(_, word)| bare(word).is_ok_and(|location| location == root())) {
+    if !closes_all {
         return Ok(());
     }
     let mut open = Vec::new();

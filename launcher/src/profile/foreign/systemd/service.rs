@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 
 use crate::profile::error::{Plain, ProfileCause};
 use crate::profile::foreign::systemd::calls::only;
-use crate::profile::foreign::systemd::directives::{Role, role, similar};
-use crate::profile::foreign::systemd::unit::{Setting, bare_words, words};
+use crate::profile::foreign::systemd::directives::{Role, role, similar, takes_away, takes_back};
+use crate::profile::foreign::systemd::unit::{Setting, bare_words};
 use crate::profile::foreign::systemd::values::{maybe_truth, truth};
+use crate::profile::foreign::systemd::words::{binds, words};
 use crate::profile::foreign::{HINTS, Losses};
 
 /// The directives that are lists, by the ends and the beginnings of their names.
@@ -17,20 +18,32 @@ const LISTS: [&str; 7] =
     ["Paths", "Directories", "Directory", "Environment", "FileSystem", "Families", "RestrictNamespaces"];
 const KINDS_OF_LISTS: [&str; 2] = ["IPAddress", "SystemCall"];
 
+/// The old names of lists. What one name says the other takes back.
+const OLD_NAMES: [(&str, &str); 3] = [
+    ("ReadWriteDirectories", "ReadWritePaths"),
+    ("ReadOnlyDirectories", "ReadOnlyPaths"),
+    ("InaccessibleDirectories", "InaccessiblePaths"),
+];
+
+/// Directives that are one list for systemd: an empty assignment of either begins both anew.
+const BINDS: [&str; 2] = ["BindPaths", "BindReadOnlyPaths"];
+
 /// Whether an empty assignment takes back what a directive has said (systemd.exec(5)).
 fn begins_anew(name: &str) -> bool {
     LISTS.iter().any(|end| name.ends_with(end)) || KINDS_OF_LISTS.iter().any(|start| name.starts_with(start))
 }
 
-/// The directives that cannot be said and whose 0 takes nothing away: it is a no, or what every run has.
-const NONE_AT_ZERO: [&str; 3] = ["RootEphemeral", "MemoryZSwapWriteback", "LimitCORE"];
+/// The name that a directive has today.
+fn name_today(name: &str) -> &str {
+    OLD_NAMES.iter().find(|(old, _)| *old == name).map_or(name, |(_, today)| today)
+}
 
-/// Whether what cannot be said takes something away. Otherwise it is no loss. The 0 of a limit is a number.
-fn takes_away(setting: &Setting) -> bool {
-    match &*setting.value {
-        "0" => !NONE_AT_ZERO.contains(&&*setting.name),
-        "infinity" => false,
-        value => maybe_truth(value) != Some(false),
+/// Takes back what an empty assignment of a directive takes back.
+fn take_back(all: &mut BTreeMap<String, Vec<Setting>>, name: &str) {
+    if BINDS.contains(&name) {
+        all.retain(|known, _| !BINDS.contains(&&**known));
+    } else if begins_anew(name) {
+        all.remove(name_today(name));
     }
 }
 
@@ -46,15 +59,17 @@ impl Service {
         for setting in settings {
             match role(&setting.name) {
                 Role::Other | Role::Held => {}
-                Role::Read if setting.value.is_empty() => {
-                    if begins_anew(&setting.name) {
-                        all.remove(&setting.name);
+                Role::Read if setting.value.is_empty() => take_back(&mut all, &setting.name),
+                Role::Read => all.entry(name_today(&setting.name).to_string()).or_default().push(setting),
+                Role::Lost(_) if setting.value.is_empty() => {
+                    if takes_back(&setting.name) {
+                        lost.remove(&setting.name);
                     }
                 }
-                Role::Read => all.entry(setting.name.clone()).or_default().push(setting),
-                Role::Lost(_) if setting.value.is_empty() => drop(lost.remove(&setting.name)),
                 Role::Lost(why) => drop(lost.insert(setting.name.clone(), (setting, why.to_string()))),
                 Role::Unknown if setting.name.starts_with("X-") => {}
+                // It may be a list, which a no does not take back.
+                Role::Unknown if !takes_away(&setting.name, &setting.value) => {}
                 Role::Unknown => {
                     let near = if lost.len() < HINTS { similar(&setting.name) } else { None };
                     let near = near.map_or(String::new(), |near| format!(" (did you mean '{near}'?)"));
@@ -65,7 +80,7 @@ impl Service {
         let mut lost: Vec<_> = lost.into_values().collect();
         lost.sort_by_key(|(setting, _)| setting.line);
         lost.iter()
-            .filter(|(setting, _)| takes_away(setting))
+            .filter(|(setting, _)| takes_away(&setting.name, &setting.value))
             .for_each(|(setting, why)| losses.note(setting.place(), why));
         Service(all)
     }
@@ -90,6 +105,15 @@ impl Service {
         let mut all = Vec::new();
         for setting in self.all(name) {
             all.extend(words(setting)?.into_iter().map(|word| (setting, word)));
+        }
+        Ok(all)
+    }
+
+    /// The binds of all assignments of a directive, in their parts, each with its assignment.
+    pub fn binds(&self, name: &str) -> Result<Vec<(&Setting, Vec<String>)>, ProfileCause> {
+        let mut all = Vec::new();
+        for setting in self.all(name) {
+            all.extend(binds(setting)?.into_iter().map(|parts| (setting, parts)));
         }
         Ok(all)
     }
@@ -276,6 +300,78 @@ impl Families {
             for name in names.iter().filter(|name| !KNOWN.contains(&&***name)) {
                 losses.note(&place, format_args!("{}: sockets of this family cannot be had", Plain(name)));
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::foreign::systemd::unit::settings;
+
+    fn service(lines: &str) -> (Service, Vec<String>) {
+        let mut losses = Losses::default();
+        let settings = settings(format!("[Service]\n{lines}\n").as_bytes()).unwrap();
+        (Service::of(settings, &mut losses), losses.lines().to_vec())
+    }
+
+    /// What systemd passes over takes back nothing: neither a no in a list of words, nor an empty word.
+    #[test]
+    fn what_cannot_be_said_is_lost_until_it_is_taken_back() {
+        for lines in [
+            "RestrictNetworkInterfaces=lo\nRestrictNetworkInterfaces=no",
+            "RestrictNetworkInterfaces=\nRestrictNetworkInterfaces=no",
+            "SocketBindDeny=any\nSocketBindDeny=off",
+            "DeviceAllow=/dev/null r\nDeviceAllow=infinity",
+            "RootDirectory=/srv\nRootDirectory=no",
+            "AppArmorProfile=no",
+            "LimitSTACK=1M\nLimitSTACK=no",
+            "LimitSTACK=1M\nLimitSTACK=",
+            "LimitNICE=1\nLimitNICE=infinity",
+            "CPUQuota=10%\nCPUQuota=infinity",
+            "ProcSubset=pid\nProcSubset=",
+            "DevicePolicy=closed\nDevicePolicy=\nDevicePolicy=no",
+            "RestrictWhatever=lo\nRestrictWhatever=no",
+        ] {
+            assert_eq!(service(lines).1.len(), 1, "{lines}");
+        }
+        for lines in [
+            "RestrictNetworkInterfaces=lo\nRestrictNetworkInterfaces=",
+            "SocketBindDeny=any\nSocketBindDeny=",
+            "RootDirectory=/srv\nRootDirectory=",
+            "LimitSTACK=1M\nLimitSTACK=infinity",
+            "MemoryHigh=1G\nMemoryHigh=",
+            "RootEphemeral=yes\nRootEphemeral=no",
+            "RestrictWhatever=no",
+        ] {
+            assert_eq!(service(lines).1, Vec::<String>::new(), "{lines}");
+        }
+    }
+
+    #[test]
+    fn a_list_has_two_names_and_one_beginning() {
+        let words = |lines: &str, name: &str| {
+            let (service, _) = service(lines);
+            service.words(name).unwrap().into_iter().map(|(_, word)| word).collect::<Vec<_>>()
+        };
+        let lines = "ReadWriteDirectories=/a\nReadWritePaths=/b";
+        assert_eq!(words(lines, "ReadWritePaths"), ["/a", "/b"]);
+        for again in ["ReadWritePaths=", "ReadWriteDirectories="] {
+            assert_eq!(
+                words(&format!("{lines}\n{again}"), "ReadWritePaths"),
+                Vec::<String>::new(),
+                "{again}"
+            );
+        }
+        let lines = "BindPaths=/a\nBindReadOnlyPaths=/b";
+        assert_eq!(
+            (words(lines, "BindPaths"), words(lines, "BindReadOnlyPaths")),
+            (vec!["/a".into()], vec!["/b".into()])
+        );
+        for again in ["BindPaths=", "BindReadOnlyPaths="] {
+            let lines = format!("{lines}\n{again}\nBindPaths=/c");
+            assert_eq!(words(&lines, "BindPaths"), ["/c"], "{again}");
+            assert_eq!(words(&lines, "BindReadOnlyPaths"), Vec::<String>::new(), "{again}");
         }
     }
 }

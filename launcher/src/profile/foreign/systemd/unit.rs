@@ -1,4 +1,4 @@
-//! The syntax of units (systemd.syntax(7)): sections, assignments that add to a list or begin it anew, and words.
+//! The syntax of units (systemd.syntax(7)): lines, sections and assignments.
 
 use crate::profile::error::{Mistake, Plain, ProfileCause, nearest};
 use crate::profile::foreign::systemd::directives::{Role, role};
@@ -172,62 +172,10 @@ fn going_on(line: &str) -> Option<&str> {
     line.strip_suffix('\\').filter(|_| backslashes % 2 == 1)
 }
 
-/// The words of a value. Quotes keep blanks, and a backslash escapes as in C.
-pub fn words(setting: &Setting) -> Result<Vec<String>, ProfileCause> {
-    let mut words = Vec::new();
-    let mut chars = setting.value.chars().peekable();
-    loop {
-        while chars.next_if(|c| is_blank(*c)).is_some() {}
-        if chars.peek().is_none() {
-            return Ok(words);
-        }
-        let (mut word, mut quote) = (String::new(), None);
-        while let Some(c) = chars.next() {
-            match (c, quote) {
-                ('\\', _) => word.push(escaped(&mut chars).map_err(|why| setting.wrong(why))?),
-                (c, Some(open)) if c == open => quote = None,
-                ('"' | '\'', None) => quote = Some(c),
-                (c, None) if is_blank(c) => break,
-                (c, _) => word.push(c),
-            }
-        }
-        if quote.is_some() {
-            return Err(setting.wrong("a quote is not closed"));
-        }
-        words.push(word);
-    }
-}
-
-fn escaped(chars: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<char, String> {
-    let Some(c) = chars.next() else { return Err("it ends in a backslash".to_string()) };
-    let mut number = |first: Option<char>, digits: usize, base: u32| {
-        let more = digits - usize::from(first.is_some());
-        let text: String = first.into_iter().chain(chars.by_ref().take(more)).collect();
-        let value = u32::from_str_radix(&text, base).ok().filter(|_| text.len() == digits);
-        value.and_then(char::from_u32).filter(|c| *c != '\0')
-    };
-    let found = match c {
-        'a' => Some('\u{7}'),
-        'b' => Some('\u{8}'),
-        'f' => Some('\u{c}'),
-        'n' => Some('\n'),
-        'r' => Some('\r'),
-        't' => Some('\t'),
-        'v' => Some('\u{b}'),
-        's' => Some(' '),
-        '\\' | '"' | '\'' => Some(c),
-        'x' => number(None, 2, 16),
-        'u' => number(None, 4, 16),
-        'U' => number(None, 8, 16),
-        '0'..='7' => number(Some(c), 3, 8),
-        _ => None,
-    };
-    found.ok_or_else(|| format!("'\\{}' is no escape", Plain(&c.to_string())))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::foreign::systemd::words::words;
 
     fn read(text: &str) -> Vec<(usize, String, String)> {
         let settings = settings(text.as_bytes()).unwrap();
@@ -288,18 +236,5 @@ mod tests {
         assert!(settings(b"[Service]\n[Socket]\nProtectHome=yes\n").is_ok());
         assert!(wrong(b"[Service]\n\nA=\0\n").contains("line 3: it has a NUL"));
         assert!(wrong(b"[Service]\nA=\xff\n").contains("line 2: it is no UTF-8"));
-    }
-
-    #[test]
-    fn words_are_unquoted() {
-        let of = |value: &str| {
-            words(&Setting { line: 1, name: "X".into(), value: value.into() })
-                .map_err(|error| error.to_string())
-        };
-        assert_eq!(of(r#"a "b c"  'd'e \x41\102 "#).unwrap(), ["a", "b c", "de", "AB"]);
-        assert_eq!(of("").unwrap(), Vec::<String>::new());
-        assert!(of("\"a").unwrap_err().contains("a quote is not closed"));
-        assert!(of(r"\q").unwrap_err().contains(r"'\q' is no escape"));
-        assert!(of(r"\x4").is_err() && of(r"\000").is_err() && of("a\\").is_err());
     }
 }

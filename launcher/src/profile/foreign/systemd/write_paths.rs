@@ -1,7 +1,7 @@
 //! From the paths of a profile to the directives of a unit.
 
 use crate::profile::foreign::Losses;
-use crate::profile::foreign::systemd::drop_in::{Unit, quoted};
+use crate::profile::foreign::systemd::drop_in::{Unit, quoted_path};
 use crate::profile::foreign::systemd::own;
 use crate::profile::location::Location;
 use crate::profile::model::{PathEntry, Profile};
@@ -80,7 +80,9 @@ fn word(location: &Location, directive: &str, losses: &mut Losses) -> Option<Str
         Some(Variable::Cache) => format!("%C/{CACHE}{rest}"),
         Some(Variable::Workspace) => return None,
     };
-    // Behind a colon another name of it would begin.
-    let path = if binds { path.replace(':', "\\:") } else { path };
-    Some(quoted(&format!("-{path}")))
+    let word = quoted_path(&format!("-{path}"));
+    if word.is_none() {
+        losses.note(location, "a list of a unit has no control characters");
+    }
+    word
 }

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use crate::profile::error::{Fault, Place, Plain};
-use crate::profile::foreign::Losses;
-use crate::profile::foreign::agents::codex::{FIXED, add_domains, domains};
-use crate::profile::foreign::agents::{located, lose, path, skip, unknown};
+use crate::profile::foreign::agents::codex::add_writable;
+use crate::profile::foreign::agents::codex::network::Reach;
+use crate::profile::foreign::agents::{located, path, skip, unknown};
 use crate::profile::foreign::files::{Access, below, root};
 use crate::profile::foreign::meaning::Meaning;
+use crate::profile::foreign::{Losses, MOST};
 use crate::profile::json::{Fields, Node};
 use crate::profile::location::Location;
-use crate::profile::words::{NetworkMode, Variable};
+use crate::profile::words::Variable;
 
 /// How long a chain of profiles may be.
 const DEPTH: usize = 16;
@@ -28,15 +29,15 @@ struct Said {
     /// By the document's own keys: a path, or a path and one below it.
     files: BTreeMap<(String, String), (Access, String)>,
     roots: BTreeMap<String, bool>,
-    domains: BTreeMap<String, bool>,
-    sockets: BTreeMap<String, bool>,
     network: Option<bool>,
+    reach: Reach,
 }
 
-/// Reads the profile of this name and those that it extends.
+/// Reads the profile of this name and those that it extends. `proxy` is what the sandbox's proxy is told.
 pub fn read(
     fields: &mut Fields,
     name: &str,
+    proxy: Option<Node>,
     meaning: &mut Meaning,
     losses: &mut Losses,
 ) -> Result<(), Fault> {
@@ -76,7 +77,15 @@ pub fn read(
     for (name, pairs) in chain.into_iter().rev() {
         said.add(pairs, &Place::Key(&place, &name), losses)?;
     }
-    said.settle(&place, meaning, losses)
+    let roots = said.all_roots(&place, losses)?;
+    said.settle_files(&roots, meaning, losses);
+    match said.network {
+        Some(true) => said.reach.open(proxy, meaning, losses),
+        Some(false) | None => {
+            said.reach.close(meaning, losses);
+            Ok(())
+        }
+    }
 }
 
 /// A built-in profile.
@@ -104,9 +113,6 @@ impl Base {
         add(":root", "", Access::Fixed);
         if self == Base::Workspace {
             add(":workspace_roots", ".", Access::Write);
-            FIXED
-                .iter()
-                .for_each(|name| add(":workspace_roots", name.trim_start_matches('/'), Access::Fixed));
         }
         said
     }
@@ -156,32 +162,11 @@ impl Said {
     fn network(&mut self, node: Node, place: &Place, losses: &mut Losses) -> Result<(), Fault> {
         let mut fields = node.open_fields(place)?;
         self.network = fields.take("enabled", Node::truth)?.or(self.network);
-        self.domains.extend(fields.take("domains", domains)?.unwrap_or_default());
-        fields.take("unix_sockets", |node, place| {
-            for (path, node) in node.object(place)? {
-                let words = [("allow", true), ("deny", false), ("none", false)];
-                let allowed = node.word(&Place::Key(place, &path), &words)?;
-                self.sockets.insert(path, allowed);
-            }
-            Ok(())
-        })?;
-        fields.take("mode", |node, place| {
-            if node.word(place, &[("full", false), ("limited", true)])? {
-                losses.note(place, "a run does not look at the methods of requests");
-            }
-            Ok(())
-        })?;
-        let ports = "this machine's ports come into a run by --host-port only";
-        lose(&mut fields, "allow_local_binding", ports, losses)?;
-        let all = "network.unix of a profile names each UNIX socket";
-        lose(&mut fields, "dangerously_allow_all_unix_sockets", all, losses)?;
-        lose(&mut fields, "mitm", "the broker of a run passes bytes on as they are", losses)?;
-        skip(&mut fields, &PROXY)?;
-        unknown(&fields, &["enabled", "domains", "unix_sockets", "mode", "allow_local_binding"], losses);
-        Ok(())
+        self.reach.add(&mut fields, losses)
     }
 
-    fn settle(&self, place: &Place, meaning: &mut Meaning, losses: &mut Losses) -> Result<(), Fault> {
+    /// The workspace, and the directories that are one too.
+    fn all_roots(&self, place: &Place, losses: &mut Losses) -> Result<Vec<Location>, Fault> {
         if self.roots.len() > ROOTS {
             return Err(place.fault(format!("more than {ROOTS} roots of workspaces")));
         }
@@ -192,43 +177,39 @@ impl Said {
                 Err(why) => losses.note(place, why),
             }
         }
+        Ok(roots)
+    }
+
+    /// Adds the places. Of two words about one place, the stricter counts.
+    fn settle_files(&self, roots: &[Location], meaning: &mut Meaning, losses: &mut Losses) {
+        let mut named: BTreeMap<Location, (Access, &String)> = BTreeMap::new();
         for ((text, inner), (access, place)) in &self.files {
             if text == ":minimal" && *access != Access::Deny {
                 meaning.files.open_minimal();
             }
-            for located in places(text, &roots) {
+            for located in places(text, roots) {
                 match located.and_then(|location| inside(&location, inner)) {
-                    Ok(location) => meaning.files.add_optional(location, *access, place),
+                    // What is more than any profile has is refused by its number.
+                    Ok(_) if named.len() > MOST => {}
+                    Ok(location) => {
+                        let known = named.entry(location).or_insert((*access, place));
+                        *known = (*known).max((*access, place));
+                    }
                     Err(why) => losses.note(place, why),
                 }
             }
         }
-        for (socket, _) in self.sockets.iter().filter(|(_, allowed)| **allowed) {
-            match path(socket) {
-                Ok(location) => meaning.network.unix.push(location.to_string()),
-                Err(why) => losses.note(place, why),
+        let mut writable = BTreeMap::new();
+        for (location, (access, place)) in named {
+            if access == Access::Write {
+                writable.insert(location, place.clone());
+            } else {
+                meaning.files.add_optional(location, access, place);
             }
         }
-        let domains: Vec<_> = self.domains.iter().map(|(host, allowed)| (host.clone(), *allowed)).collect();
-        match self.network {
-            Some(true) if domains.is_empty() => meaning.network.mode = Some(NetworkMode::Host),
-            Some(true) => add_domains(&domains, place, &mut meaning.network, losses),
-            Some(false) | None if meaning.network.unix.is_empty() => meaning.close_unix_sockets(),
-            Some(false) | None => {}
-        }
-        Ok(())
+        add_writable(&writable, &mut meaning.files);
     }
 }
-
-/// Keys that say where the proxy listens.
-const PROXY: [&str; 6] = [
-    "proxy_url",
-    "enable_socks5",
-    "socks_url",
-    "enable_socks5_udp",
-    "allow_upstream_proxy",
-    "dangerously_allow_non_loopback_proxy",
-];
 
 /// The places that a path of a profile stands for. What every profile opens, and scratch, are none.
 fn places(text: &str, roots: &[Location]) -> Vec<Result<Location, String>> {
@@ -248,4 +229,71 @@ fn inside(location: &Location, inner: &str) -> Result<Location, String> {
     }
     let whole = format!("{}/{inner}", location.rest.trim_end_matches('/'));
     located(location.base, &whole, inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::profile::foreign::Losses;
+    use crate::profile::foreign::agents::codex::read;
+    use crate::profile::location::Variables;
+
+    /// The paths that a profile with these rules makes, and what is lost of it.
+    fn made(base: &str, rules: &str) -> (Value, Vec<String>) {
+        let text = format!(
+            "default_permissions = 'x'\n[permissions.x]\nextends = ':{base}'\n\
+             [permissions.x.filesystem]\n{rules}\n"
+        );
+        let mut losses = Losses::default();
+        let meaning = read(text.as_bytes(), &mut losses).unwrap();
+        let mut document = meaning.document(&Variables::default(), &mut losses).unwrap();
+        (document["paths"].take(), losses.lines().to_vec())
+    }
+
+    /// What is protected in each of these places.
+    fn fixed(places: &[&str]) -> Value {
+        let names = [".agents", ".codex", ".git"];
+        places.iter().flat_map(|place| names.map(|name| format!("{place}/{name}"))).collect()
+    }
+
+    #[test]
+    fn names_stay_as_they_are_in_every_place_that_may_be_written() {
+        for (base, rules, places) in [
+            ("workspace", "", &["${WORKSPACE}"][..]),
+            ("workspace", "'/srv/x' = 'write'", &["/srv/x", "${WORKSPACE}"]),
+            ("read-only", "'/srv/x' = 'write'", &["/srv/x"]),
+            ("read-only", "'/srv' = { 'x' = 'write' }", &["/srv/x"]),
+            ("read-only", "'~/x' = 'write'", &["${HOME}/x"]),
+            ("read-only", "':workspace_roots' = 'write'", &["${WORKSPACE}"]),
+            ("read-only", "':workspace_roots' = { 'src' = 'write' }", &["${WORKSPACE}/src"]),
+        ] {
+            let (paths, lost) = made(base, rules);
+            assert_eq!((&paths["protect"], lost), (&fixed(places), vec![]), "{base}: {rules}");
+        }
+        // The twins: nothing may be written, and scratch, which is a run's own.
+        for rules in ["", "'/srv/x' = 'read'", "'/tmp' = 'write'"] {
+            assert_eq!(made("read-only", rules).0["protect"], Value::Null, "{rules}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_to_be_written_itself_is_not_protected() {
+        let (paths, lost) = made("read-only", "'/srv/x' = 'write'\n'/srv/x/.git' = 'write'");
+        let inner = [".agents", ".codex", ".git"].map(|name| format!("/srv/x/.git/{name}"));
+        let whole = ["/srv/x/.agents", "/srv/x/.codex"].map(str::to_string);
+        assert_eq!(paths["protect"], json!([&whole[..], &inner[..]].concat()));
+        assert_eq!(lost, Vec::<String>::new());
+        let (paths, lost) = made("read-only", "'/srv/x' = 'write'\n'/srv/x/.git/hooks' = 'write'");
+        assert_eq!(paths["write"], json!([{ "path": "/srv/x", "optional": true }]));
+        let why = "a protection has no exceptions: '/srv/x/.git/hooks' stays as it is with '/srv/x/.git'";
+        assert_eq!(lost, [format!("permissions.x.filesystem./srv/x/.git/hooks: {why}")]);
+    }
+
+    #[test]
+    fn of_two_words_about_one_place_the_stricter_counts() {
+        let (paths, lost) = made("read-only", "'/srv/x' = { '.' = 'write' }\n'/srv/x/' = 'deny'");
+        assert_eq!((&paths["deny"], &paths["write"]), (&json!(["/srv/x"]), &Value::Null));
+        assert_eq!((&paths["protect"], lost), (&Value::Null, vec![]));
+    }
 }
