@@ -5,9 +5,9 @@ use crate::enforce::homes::Homes;
 use crate::error::Refusal;
 use crate::hooks::codex::Codex;
 use crate::hooks::edit::{self, Ours, hooks_in};
-use crate::hooks::install::{self, Settings, unreadable};
+use crate::hooks::install::{Settings, unreadable};
 use crate::hooks::record::{Record, cannot};
-use crate::hooks::{Agent, protocol};
+use crate::hooks::{Agent, protocol, settings};
 use crate::host::Host;
 use crate::plan::state;
 use crate::sys::path::canonical;
@@ -117,9 +117,12 @@ fn not_switched_off(agent: Agent, settings: &Settings, host: &Host) -> Result<()
     if settings.content.as_deref().and_then(|content| str::from_utf8(content).ok()).is_some_and(says_so) {
         return Err("the same settings switch hooks off".to_string());
     }
-    let others = agent.other_settings(host.directory().unwrap_or(Path::new("/")));
-    let off = others.into_iter().find(|file| install::text_of(file).is_ok_and(|text| says_so(&text)));
-    off.map_or(Ok(()), |file| Err(format!("'{}' switches hooks off", shown(&file))))
+    for file in agent.other_settings(host.directory().unwrap_or(Path::new("/")), host)? {
+        if settings::said_in(&file)?.is_some_and(|said| is_off(&said)) {
+            return Err(format!("'{}' switches hooks off", shown(&file)));
+        }
+    }
+    Ok(())
 }
 
 /// Whether the agent says that it runs the hook, here too. Only Codex can be asked.

@@ -81,8 +81,9 @@ pub fn hooks_in(agent: Agent, text: &str) -> Result<(Vec<Ours>, usize), EditErro
     Ok((ours, others))
 }
 
-/// What settings say.
+/// What settings say, behind the mark that some editors begin a text with.
 pub fn value_of(text: &str) -> Result<Value, EditError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     jsonc_parser::parse_to_serde_value(text, &ParseOptions::default())
         .map_err(|error| EditError::Syntax(error.to_string()))
 }

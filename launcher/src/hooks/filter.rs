@@ -51,7 +51,7 @@ fn changed(agent: Agent, wanted: &Wanted, text: &[u8], host: &Host) -> Result<An
         _ => return Err(format!("'{}' has no command", escape(asked.tool.as_bytes(), 100))),
     };
     let directory = directory(agent, &asked, host)?;
-    let asks = match rules::about(agent, &command, &directory, host) {
+    let asks = match rules::about(agent, &command, &directory, host)? {
         Ruled::Deny(rule) => return Err(format!("your rule {} denies it", escape(rule.as_bytes(), 200))),
         Ruled::Ask(_) => true,
         Ruled::Nothing => false,
@@ -98,10 +98,17 @@ fn directory(agent: Agent, asked: &protocol::Asked, host: &Host) -> Result<PathB
     let directory = match agent {
         // What it writes of a directory is where the model has the command start. It starts hooks where it works.
         Agent::Codex => host.directory().ok().map(Path::to_path_buf),
+        // The same here, and nobody has tried where it starts hooks.
+        Agent::Cursor => asked.root.as_ref().map(PathBuf::from),
         _ => named.or_else(|| asked.directory.as_ref().map(PathBuf::from)),
     };
     let directory = directory.filter(|path| path.is_absolute());
-    directory.ok_or_else(|| "the agent does not say where it works".to_string())
+    directory.ok_or_else(|| match agent {
+        Agent::Cursor => {
+            "Cursor names no workspace (\"workspace_roots\"); open a directory in it".to_string()
+        }
+        _ => "the agent does not say where it works".to_string(),
+    })
 }
 
 fn workspace(directory: &Path, host: &Host) -> Result<PathBuf, String> {
@@ -148,6 +155,22 @@ mod tests {
             }
         }
         (!is_quoted).then_some(word)
+    }
+
+    /// Cursor's model names the directory of a call, and nothing of the window.
+    #[test]
+    fn a_call_of_cursor_does_not_choose_the_workspace() {
+        let host = Host::with_environment(vec![("CLAUDE_PROJECT_DIR".into(), "/other".into())]);
+        let chosen = |roots: &str| {
+            let call =
+                format!("{{\"tool_name\": \"Shell\", \"tool_input\": {{}}, \"cwd\": \"/call\"{roots}}}");
+            directory(Agent::Cursor, &protocol::asked(call.as_bytes()).unwrap(), &host)
+        };
+        assert_eq!(chosen(", \"workspace_roots\": [\"/window\", \"/x\"]"), Ok(PathBuf::from("/window")));
+        for roots in ["", ", \"workspace_roots\": []", ", \"workspace_roots\": [\"window\"]"] {
+            let why = chosen(roots).unwrap_err();
+            assert!(why.contains("open a directory"), "{roots}: {why}");
+        }
     }
 
     #[test]

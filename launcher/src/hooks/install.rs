@@ -98,16 +98,11 @@ impl Settings {
 }
 
 /// What is in a file of settings; an error of kind `InvalidData` where it is none.
-fn content(file: &Path) -> io::Result<Vec<u8>> {
+pub(super) fn content(file: &Path) -> io::Result<Vec<u8>> {
     file::read_regular(file, LONGEST).map_err(|error| match error.kind() {
         ErrorKind::InvalidInput | ErrorKind::FileTooLarge => ErrorKind::InvalidData.into(),
         _ => error,
     })
-}
-
-/// The text of a file of settings.
-pub(super) fn text_of(file: &Path) -> io::Result<String> {
-    String::from_utf8(content(file)?).map_err(|_| ErrorKind::InvalidData.into())
 }
 
 pub(super) fn unreadable(file: &Path, error: &edit::EditError) -> Refusal {

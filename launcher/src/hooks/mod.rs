@@ -9,16 +9,19 @@ mod codex;
 mod edit;
 pub mod filter;
 mod install;
+mod matching;
 mod protocol;
+mod reading;
 mod record;
 mod rules;
+mod settings;
 
 pub use install::{Installed, Removed, install, remove, trust};
 pub use record::Record;
 
 use crate::host::Host;
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// An agent whose settings `sbx` knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,20 +78,6 @@ impl Agent {
         })
     }
 
-    /// Further files of settings that may keep the agent from asking hooks, for a session in this directory: the
-    /// machine's, and those that a project brings.
-    fn other_settings(self, directory: &Path) -> Vec<PathBuf> {
-        match self {
-            Agent::Claude => vec![
-                PathBuf::from("/etc/claude-code/managed-settings.json"),
-                directory.join(".claude/settings.json"),
-                directory.join(".claude/settings.local.json"),
-            ],
-            Agent::Gemini => vec![PathBuf::from("/etc/gemini-cli/settings.json")],
-            Agent::Codex | Agent::Cursor | Agent::Opencode => Vec::new(),
-        }
-    }
-
     /// How a user sees that the agent asks its hook.
     pub fn how_to_see(self) -> &'static str {
         match self {
@@ -115,7 +104,9 @@ impl Agent {
                 "commands in skills and slash commands (!`...`) run without the hook: \
                  \"disableSkillShellExecution\": true in its settings switches them off",
                 "rules about single commands (\"deny\": [\"Bash(git push:*)\"]) hold if they stand in settings; those \
-                 of --disallowedTools see the changed command",
+                 of --disallowedTools and --settings see the changed command",
+                "rules about files (\"deny\": [\"Read(.env)\", \"Edit(x)\"]) hold for its own tools alone, and for \
+                 'cat .env' in a shell command no more: name such files in paths.deny and paths.protect of a profile",
             ],
             Agent::Codex => &[
                 "Codex skips a hook that you have not trusted, or have switched off, and runs commands without it: \

@@ -101,8 +101,10 @@ pub(super) struct Asked {
     pub tool: String,
     /// What the tool was given.
     pub input: Map<String, Value>,
-    /// The directory that the agent works in.
+    /// The directory that the agent works in, or, for some agents, the one that the model has the command start in.
     pub directory: Option<String>,
+    /// The first directory of the agent's window, for an agent that has one.
+    pub root: Option<String>,
 }
 
 /// Reads what an agent writes to a hook.
@@ -113,9 +115,8 @@ pub(super) fn asked(text: &[u8]) -> Result<Asked, String> {
     let Value::Object(input) = value["tool_input"].clone() else {
         return Err("the key 'tool_input' is missing".to_string());
     };
-    // Cursor has the directory of the call in `cwd`, and those of its window in a list.
-    let directory = text_of(&value["workspace_roots"][0]).or_else(|| text_of(&value["cwd"]));
-    Ok(Asked { tool, input, directory })
+    let (directory, root) = (text_of(&value["cwd"]), text_of(&value["workspace_roots"][0]));
+    Ok(Asked { tool, input, directory, root })
 }
 
 /// The tools that run a shell command.

@@ -106,6 +106,24 @@ fn a_model_does_not_choose_the_workspace() {
     });
 }
 
+/// Cursor tells a hook where its model has the command start, and which directories are open.
+#[test]
+fn a_call_of_cursor_without_a_workspace_is_refused() {
+    as_users(|user| {
+        let world = World::new(user);
+        let call = |more: &str| {
+            let (cwd, input) = (json!(world.workspace), json!({ "command": "ls" }));
+            format!("{{ \"tool_name\": \"Shell\", \"cwd\": {cwd}, \"tool_input\": {input}{more} }}")
+        };
+        filter(&world, "cursor", &call(&format!(", \"workspace_roots\": [{}]", json!(world.workspace))))
+            .success();
+        for roots in ["", ", \"workspace_roots\": []"] {
+            let out = filter(&world, "cursor", &call(roots)).exited(2);
+            assert!(out.out().is_empty() && out.err().contains("Cursor names no workspace"), "{out}");
+        }
+    });
+}
+
 /// The agent holds rules of its user against the command that it runs, and that is one of sbx.
 #[test]
 fn rules_about_single_commands_hold() {
@@ -138,6 +156,56 @@ fn rules_about_single_commands_hold() {
     });
 }
 
+/// The agent reads more than the two files of the project, and what it may read and the hook cannot might be a rule.
+#[test]
+fn rules_of_every_file_hold_and_one_that_is_not_understood_refuses() {
+    as_users(|user| {
+        let world = World::new(user);
+        let rules = "{ \"permissions\": { \"deny\": [\"Bash(git push:*)\"] } }";
+        world.make_dir(&world.path(".git"));
+        world.make_dir(&world.path("a/b"));
+        let ask = |command: &str, why: Option<&str>| {
+            let asked = json!({ "tool_name": "Bash", "tool_input": { "command": command } }).to_string();
+            let hook =
+                sbx(&world, &["hook", "filter", "claude"]).env("CLAUDE_PROJECT_DIR", world.path("a/b"));
+            let out = hook.stdin(asked.as_str()).run();
+            match why {
+                None => out.success(),
+                Some(why) => {
+                    let out = out.exited(2);
+                    assert!(out.out().is_empty() && out.err().contains(why), "{why}: {out}");
+                    assert_eq!(out.err().lines().count(), 1, "{out}");
+                    out
+                }
+            }
+        };
+        ask("git push", None);
+        let project = |directory: &str, name: &str| world.path(directory).join(".claude").join(name);
+        for file in [
+            project("", "settings.json"),
+            project("", "settings.local.json"),
+            project("a", "settings.json"),
+            project("a/b", "settings.json"),
+            world.home.join(".claude/settings.json"),
+            world.home.join(".claude/remote-settings.json"),
+        ] {
+            for text in [rules.to_string(), format!("\u{feff}{rules}")] {
+                world.write(&file, text);
+                ask("git push", Some("your rule Bash(git push:*) denies it"));
+                ask("git pull", None);
+            }
+            for wrong in
+                [&rules[..rules.len() - 1], "{ \"permissions\": { \"deny\": \"Bash(git push:*)\" } }"]
+            {
+                world.write(&file, wrong);
+                ask("git pull", Some(&format!("'{}'", file.display())));
+            }
+            std::fs::remove_file(&file).unwrap();
+        }
+        ask("git push", None);
+    });
+}
+
 /// A rule is about parts of words where it says so, and about words however they are written.
 #[test]
 fn rules_hold_for_parts_of_words_and_quoted_ones() {
@@ -156,6 +224,9 @@ fn rules_hold_for_parts_of_words_and_quoted_ones() {
             ("git 'push'", "Bash(git push:*)"),
             ("git \"push\"", "Bash(git push:*)"),
             ("gi\\t push", "Bash(git push:*)"),
+            ("git 2>&1 >/dev/null push", "Bash(git push:*)"),
+            ("git $'pu\\x73h'", "Bash(git push:*)"),
+            ("git${IFS}push", "Bash(git push:*)"),
         ] {
             let out = answer(command).exited(2);
             let is_named = out.err().contains(&format!("your rule {rule} denies it"));
