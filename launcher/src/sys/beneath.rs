@@ -7,6 +7,7 @@ use crate::sys::resolve::openat2;
 use crate::sys::{OfCall, SyscallError, descriptor, file, process};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags, SeekFrom, StatxFlags};
 use rustix::io::Errno;
+use std::cell::Cell;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
@@ -21,6 +22,8 @@ pub struct Directory {
     held: OwnedFd,
     /// What was closed since then below it is opened to the user.
     opens: Option<SystemTime>,
+    /// Whether its listing stands where it began.
+    is_fresh: Cell<bool>,
 }
 
 /// When something came to be, and when its contents, mode, owner or name last changed.
@@ -60,6 +63,9 @@ pub fn at(seconds: i64, nanoseconds: u32) -> SystemTime {
 pub fn from_root(path: &Path) -> &Path {
     path.strip_prefix("/").unwrap_or(path)
 }
+
+/// Most files that are read are shorter.
+const USUAL: usize = 4096;
 
 /// How much of a directory is read at once.
 pub const LISTING: usize = 32 * 1024;
@@ -221,8 +227,9 @@ impl Directory {
         buffer: &mut Vec<u8>,
         mut each: impl FnMut(&OsStr, Entry, u64) -> ControlFlow<()>,
     ) -> Result<(), SyscallError> {
-        // It may have been listed before.
-        rustix::fs::seek(&self.held, SeekFrom::Start(place)).of("lseek")?;
+        if !self.is_fresh.replace(false) || place != 0 {
+            rustix::fs::seek(&self.held, SeekFrom::Start(place)).of("lseek")?;
+        }
         let mut listing = RawDir::new(&self.held, buffer.spare_capacity_mut());
         while let Some(entry) = listing.next() {
             let entry = entry.of("getdents64")?;
@@ -287,7 +294,7 @@ impl Directory {
     /// The first bytes of one.
     pub fn beginning(&self, name: &OsStr, most: u64) -> Result<Option<Vec<u8>>, SyscallError> {
         let Some(file) = self.regular(name)? else { return Ok(None) };
-        let mut text = Vec::new();
+        let mut text = Vec::with_capacity(usize::try_from(most).unwrap_or(USUAL).min(USUAL));
         file.take(most).read_to_end(&mut text).of("read")?;
         Ok(Some(text))
     }
@@ -339,7 +346,7 @@ fn open_to_user(directory: &Directory, since: SystemTime) -> Result<(), SyscallE
 
 impl From<OwnedFd> for Directory {
     fn from(held: OwnedFd) -> Directory {
-        Directory { held, opens: None }
+        Directory { held, opens: None, is_fresh: Cell::new(true) }
     }
 }
 
