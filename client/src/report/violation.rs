@@ -63,6 +63,8 @@ pub enum Confidence {
     Observed,
     /// The path rules refuse the call. The kernel applies them and does not report it.
     Inferred,
+    /// Nobody has seen a call: the command has failed, and its words name what is closed to it.
+    Named,
     /// A value of a later version of sbx; never written.
     #[serde(other, skip_serializing)]
     Unknown,

@@ -3,6 +3,7 @@
 use crate::sys::number::FileNumber;
 use crate::sys::process::{self, Pid};
 use crate::sys::status::{self, Status};
+use crate::sys::within::is_within;
 use crate::sys::{descriptor, executable, path};
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -47,6 +48,13 @@ pub fn would_gain(process: Pid) -> bool {
     let program = PathBuf::from(format!("/proc/{process}/exe"));
     let is_set_id = program.metadata().is_ok_and(|meta| meta.mode() & SET_ID != 0);
     is_set_id || executable::path_has_capabilities(&program).is_ok_and(|has| has)
+}
+
+/// Whether a process runs a program that others start for themselves, and nobody by its name (hier(7)).
+pub fn is_helper(process: Pid) -> bool {
+    const INTERNAL: [&str; 2] = ["/usr/lib", "/usr/libexec"];
+    let program = fs::read_link(format!("/proc/{process}/exe"));
+    program.is_ok_and(|program| INTERNAL.iter().any(|place| is_within(&program, Path::new(place))))
 }
 
 /// Whether a file of this name is mapped into a process, as a library that it has loaded.

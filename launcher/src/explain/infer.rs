@@ -8,10 +8,13 @@
 
 mod acts;
 mod pattern;
+mod sight;
+#[cfg(test)]
+mod tests;
 
 use crate::explain::caller::{self, Caller};
 use crate::explain::decode::{Access, Address, Decoded, PathArgument};
-use crate::explain::hint::{CHANGES, capability};
+use crate::explain::hint::{CHANGES, capability, is_opened_alone, repository_at};
 use crate::explain::unprivileged::Closed;
 use crate::explain::walk::Viewer;
 use crate::host::landlock::Version;
@@ -25,12 +28,9 @@ use crate::sys::path;
 use crate::sys::process::{self, Pid};
 use crate::sys::seccomp::Notification;
 use crate::sys::status::Status;
-use crate::sys::within::is_below;
 pub use acts::cannot_move;
-use acts::{changeable, executed, linked, made, opened, removed, renamed};
+use acts::{changeable, executed, given_up, linked, made, opened, removed, renamed};
 use pattern::unexpanded;
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// A path that the rules deny, with what was wanted of it.
@@ -67,7 +67,10 @@ pub enum Beyond {
     /// The limit of core files, which is 0.
     Cores,
     /// The program's file would give it rights, and in a sandbox no program gains any.
-    Gain,
+    Gain {
+        /// Whether it is one that other programs start for themselves.
+        by_helper: bool,
+    },
     /// A capability that the user has outside.
     Capability(Closed),
     /// A datagram that is lost in a network of the run's own.
@@ -134,12 +137,50 @@ struct Need {
     named: DeniedPath,
 }
 
+impl Need {
+    /// Whether it is about a name that a mount of the run holds in its place, whatever the rules grant (EBUSY).
+    fn is_held(&self, viewer: &Viewer<'_>) -> bool {
+        let (path, access) = &self.named;
+        let of_name =
+            access.intersects(Access::CREATE | Access::REMOVE) && path.parent() == Some(self.at.as_path());
+        of_name && viewer.layout.is_some_and(|layout| is_opened_alone(layout, &viewer.inside(path)))
+    }
+}
+
 const READS: fn(PathRights) -> bool = |rights| rights.read;
 const WRITES: fn(PathRights) -> bool = |rights| rights.write;
 const EXECUTES: fn(PathRights) -> bool = |rights| rights.execute;
 
-/// The first path that the rules deny to a call that would succeed without them.
+/// The first path that the rules deny to a call that would succeed without them, and what its program wants of it.
 pub fn refused(
+    granted: InForce<'_>,
+    name: &str,
+    call: &Notification,
+    decoded: &Decoded,
+    caller: &Caller,
+) -> Option<DeniedPath> {
+    let denied = denied(granted, name, call, decoded, caller)?;
+    let line = || process::about(caller.process, "cmdline").unwrap_or_default();
+    let is_of_push = caller.name.starts_with(b"git") && is_push(&line());
+    Some(if is_of_push { pushed_to(denied) } else { denied })
+}
+
+/// Whether a command line is that of an end of git-push(1).
+fn is_push(line: &str) -> bool {
+    let mut words = line.split('\0');
+    words.any(|word| matches!(word, "push" | "receive-pack") || word.ends_with("git-receive-pack"))
+}
+
+/// What a push is after that reads a repository: to write there.
+fn pushed_to((path, access): DeniedPath) -> DeniedPath {
+    let repository = if access.intersects(CHANGES) { None } else { repository_at(&path) };
+    match repository.filter(|repository| permitted(repository, Access::WRITE)) {
+        Some(repository) => (repository.to_path_buf(), Access::WRITE),
+        None => (path, access),
+    }
+}
+
+fn denied(
     granted: InForce<'_>,
     name: &str,
     call: &Notification,
@@ -159,19 +200,21 @@ pub fn refused(
     if let Some(denied) = viewer.layout.and_then(|layout| denied_by_mount(layout, decoded, &viewer, new)) {
         return Some(denied);
     }
-    if let Some(missing) = viewer.layout.and_then(|layout| out_of_sight(layout, decoded, &viewer, has_failed))
-    {
+    let missing = |layout| sight::missing(layout, name, decoded, &viewer, has_failed);
+    if let Some(missing) = viewer.layout.and_then(missing) {
         return Some(missing);
     }
     if has_failed && let Some(meant) = decoded.paths.iter().find_map(|it| unexpanded(granted, it, &viewer)) {
         return Some(meant);
     }
     let needs = match (name, &decoded.address) {
-        ("bind", Some(Address::UnixPath(path))) => made(&viewer.follow(None, path, true)?, Access::CREATE)?,
-        _ => of_paths(granted, version, name, call, decoded, &viewer)?,
+        ("bind", Some(Address::UnixPath(path))) => made(&viewer.follow(None, path, true)?, Access::CREATE),
+        _ => of_paths(granted, version, name, call, decoded, &viewer),
     };
+    let needs = needs.or_else(|| has_failed.then(|| given_up(name, decoded, &viewer)).flatten())?;
+    let is_lacking = |need: &Need| !granted(&need.at, need.right) || need.is_held(&viewer);
     let is_stream = |need: &Need| is_standard_stream(call.pid, &viewer.inside(&need.at));
-    let need = needs.into_iter().find(|need| !granted(&need.at, need.right) && !is_stream(need))?;
+    let need = needs.into_iter().find(|need| is_lacking(need) && !is_stream(need))?;
     let (path, access) = need.named;
     Some((viewer.inside(&path), access))
 }
@@ -212,57 +255,6 @@ pub fn permitted(path: &Path, access: Access) -> bool {
         || (has(Access::READ | Access::LIST, Permission::READ)
             && has(Access::WRITE | Access::TRUNCATE, Permission::WRITE)
             && has(Access::EXECUTE, Permission::EXECUTE))
-}
-
-/// The first path that is there outside and not inside, because a directory above it is the run's own. Links on the way
-/// are followed as outside. Of a call that has not failed yet, only what it opens below a directory with files counts:
-/// programs look for many things, and do without. Where one is to be made, its directory counts.
-fn out_of_sight(
-    layout: &Layout,
-    decoded: &Decoded,
-    viewer: &Viewer<'_>,
-    has_failed: bool,
-) -> Option<DeniedPath> {
-    let opens = Access::READ | Access::WRITE | Access::EXECUTE | Access::LIST | Access::REMOVE;
-    let uses = if has_failed { opens | Access::METADATA } else { opens };
-    let makes = |access: Access| access.intersects(Access::CREATE);
-    let used = |access: Access| if makes(access) { has_failed } else { access.intersects(uses) };
-    let is_hidden = |path: &Path| match has_failed {
-        true => layout.replaces(path).is_some() || path::is_of_process(path),
-        false => layout.hides(path),
-    };
-    let outside = Viewer { layout: None, ..*viewer };
-    decoded.paths.iter().filter(|argument| used(argument.access)).find_map(|argument| {
-        let there = outside.follow(argument.dirfd, &argument.path, argument.follow)?;
-        let makes = makes(argument.access);
-        let path = Some(there.path).filter(|path| (makes || there.meta.is_some()) && is_hidden(path))?;
-        let here = viewer.follow(argument.dirfd, &argument.path, argument.follow);
-        let is_missing = here.is_none_or(|entry| !makes && entry.meta.is_none());
-        let missing = is_missing.then(|| {
-            let access =
-                if is_target(decoded, there.meta.as_ref()) { Access::WRITE } else { argument.access };
-            let is_looked_at = access == Access::METADATA && there.meta.is_some_and(|meta| meta.is_dir());
-            let aim = is_looked_at.then(|| aim(viewer.caller.process, &path)).flatten();
-            aim.map_or((path, access), |file| (file, Access::READ))
-        });
-        // What permissions refuse outside, no flag allows.
-        missing.filter(|(path, access)| permitted(path, *access))
-    })
-}
-
-/// What a program is after that walks along a path name by name, as realpath(3) does: what its command line names below
-/// a directory on the way.
-fn aim(process: Pid, directory: &Path) -> Option<PathBuf> {
-    let line = process::about(process, "cmdline").ok()?;
-    let mut words = line.split(['\0', ':', '=']).map(Path::new);
-    words.find(|word| is_below(word, directory) && path::is_there(word)).map(Path::to_path_buf)
-}
-
-/// Whether a call opens a directory to name things in it, and not to list it (O_PATH). cp(1), mv(1), ln(1) and
-/// install(1) open the directory in this way that they make something in.
-fn is_target(decoded: &Decoded, meta: Option<&Metadata>) -> bool {
-    let opens = ["O_PATH", "O_DIRECTORY"].iter().all(|flag| decoded.text.contains(flag));
-    opens && meta.is_some_and(|meta| meta.is_dir() && meta.uid() == process::user())
 }
 
 /// Whether the call fails where its name is taken.

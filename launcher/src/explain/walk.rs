@@ -27,6 +27,16 @@ pub struct Entry {
     pub slash: bool,
     /// Whether the path ended in `.` or `..`, or names a descriptor: nothing that could be made or removed.
     pub nameless: bool,
+    /// The symbolic links on the way that were followed.
+    pub links: Vec<Link>,
+}
+
+/// A symbolic link on the way of a path.
+pub struct Link {
+    /// Where it is.
+    pub at: PathBuf,
+    /// The whole path, as it goes on from there by its names.
+    pub whole: PathBuf,
 }
 
 impl Entry {
@@ -59,14 +69,14 @@ impl Viewer<'_> {
         if path.is_empty() {
             return self.nameless(&start, false);
         }
-        Walk { viewer: self, at: start, left: names(path), links: 0, magic: false }.run(path, follow)
+        Walk { viewer: self, at: start, left: names(path), links: Vec::new(), magic: false }.run(path, follow)
     }
 
     /// The file at a path that stands, for the thread, for no name that could be made or removed.
     fn nameless(&self, path: &Path, slash: bool) -> Option<Entry> {
         let path = self.outside(path);
         let meta = path.symlink_metadata().ok()?;
-        Some(Entry { path, meta: Some(meta), slash, nameless: true })
+        Some(Entry { path, meta: Some(meta), slash, nameless: true, links: Vec::new() })
     }
 
     /// Our path to what the thread finds at its path. Only where the run mounts something else do we look
@@ -112,7 +122,7 @@ struct Walk<'w> {
     viewer: &'w Viewer<'w>,
     at: PathBuf,
     left: Vec<OsString>,
-    links: usize,
+    links: Vec<Link>,
     /// Whether it followed a link of /proc, whose text is only a description.
     magic: bool,
 }
@@ -136,21 +146,22 @@ impl Walk<'_> {
             let meta = match path.symlink_metadata() {
                 Ok(meta) => meta,
                 Err(error) if error.kind() == io::ErrorKind::NotFound && last && !self.magic => {
-                    return Some(Entry { path, meta: None, slash, nameless });
+                    return Some(Entry { path, meta: None, slash, nameless, links: self.links });
                 }
                 Err(_) => return None,
             };
             if meta.is_symlink() && (!last || follow || slash) {
                 self.link(&next)?;
             } else if last {
-                return Some(Entry { path, meta: Some(meta), slash, nameless });
+                return Some(Entry { path, meta: Some(meta), slash, nameless, links: self.links });
             } else if meta.is_dir() {
                 self.at = next;
             } else {
                 return None;
             }
         }
-        self.viewer.nameless(&self.at, slash)
+        let entry = self.viewer.nameless(&self.at, slash)?;
+        Some(Entry { links: self.links, ..entry })
     }
 
     /// The target of `/proc/self` and `/proc/thread-self` as the thread means them: for us they are others.
@@ -166,11 +177,12 @@ impl Walk<'_> {
     }
 
     fn link(&mut self, link: &Path) -> Option<()> {
-        self.links += 1;
         let target = fs::read_link(self.viewer.outside(link)).ok()?;
-        if self.links > LINKS {
+        if self.links.len() >= LINKS {
             return None;
         }
+        let whole = self.left.iter().rev().fold(link.to_path_buf(), |whole, name| whole.join(name));
+        self.links.push(Link { at: link.to_path_buf(), whole });
         if link.starts_with("/proc") && link != Path::new("/proc/mounts") && link != Path::new("/proc/net") {
             // Like `pipe:[123]` or `/path (deleted)`.
             self.magic = true;
@@ -181,5 +193,43 @@ impl Walk<'_> {
         }
         self.left.extend(names(target.as_os_str().as_bytes()));
         Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::enforce::scratch::Scratch;
+    use crate::sys::process;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn each_link_is_told_with_the_path_that_goes_over_it() {
+        let scratch = Scratch::create(None).unwrap();
+        let top = scratch.path().canonicalize().unwrap();
+        fs::create_dir_all(top.join("real/below")).unwrap();
+        fs::write(top.join("real/below/file"), "").unwrap();
+        for (target, link) in [("real", "direct"), ("direct/below", "twice"), ("circle", "circle")] {
+            symlink(target, top.join(link)).unwrap();
+        }
+        let caller = caller::caller(process::id());
+        let viewer = Viewer { thread: process::id(), caller: &caller, layout: None };
+        let follow = |path: &str, last| {
+            viewer.follow(None, top.join(path).as_os_str().as_bytes(), last).map(|entry| entry.links)
+        };
+        for (path, last, expected) in [
+            ("real/below/file", true, &[][..]),
+            ("direct/below/new", true, &[("direct", "direct/below/new")]),
+            ("twice/./file", true, &[("twice", "twice/file"), ("direct", "direct/below/file")]),
+            ("direct/../twice", false, &[("direct", "direct/../twice")]),
+            ("twice", true, &[("twice", "twice"), ("direct", "direct/below")]),
+        ] {
+            let links = follow(path, last).unwrap();
+            let links: Vec<_> = links.into_iter().map(|link| (link.at, link.whole)).collect();
+            let expected: Vec<_> =
+                expected.iter().map(|(at, whole)| (top.join(at), top.join(whole))).collect();
+            assert_eq!(links, expected, "{path}");
+        }
+        assert!(follow("circle", true).is_none());
     }
 }

@@ -201,6 +201,9 @@ fn line(record: &ViolationRecord) -> String {
         format!("\n  allow it with {}{note}", flags.join(" "))
     });
     let (rule, hint) = (rule.unwrap_or_default(), hint.unwrap_or_default());
+    if record.confidence == Confidence::Named {
+        return format!("{}{hint}", rule.trim_start_matches(": "));
+    }
     format!("{} {call}({args}){times} in {process}[{pid}]{rule}{inferred}{hint}", verb(*fate))
 }
 

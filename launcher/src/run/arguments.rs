@@ -129,6 +129,7 @@ impl Arguments {
         }
     }
 
+    /// The call is the one that would have failed: what has failed, the words do not tell.
     fn tell_one(
         &self,
         word: &[u8],
@@ -137,10 +138,11 @@ impl Arguments {
         process: Pid,
         judge: &mut Judge,
     ) {
+        let reason = judge.explainer.named_reason(&path, reason);
         let violation = Violation {
             fate: Fate::Blocked,
             kind: Kind::Path,
-            confidence: Confidence::Inferred,
+            confidence: Confidence::Named,
             call: call.to_string(),
             arguments: format!("\"{}\"", escape(word, 400)),
             path: Some(path.into_os_string().into_vec()),

@@ -143,7 +143,7 @@ impl Findings {
 
     /// Whether it is about rights that the program would have outside.
     pub fn wants_rights(&self) -> bool {
-        self.beyond == Some(Beyond::Gain)
+        matches!(self.beyond, Some(Beyond::Gain { .. }))
     }
 
     /// Whether the call only looks at its files, and opens none.

@@ -301,6 +301,7 @@ pub fn verb(fate: Fate) -> &'static str {
 fn told(violation: &Violation, name: &[u8], process: Pid) -> String {
     let Violation { reason, confidence, .. } = violation;
     let reason = match confidence {
+        Confidence::Named => return reason.to_string(),
         Confidence::Observed | Confidence::Unknown => reason.to_string(),
         Confidence::Inferred => format!("{reason:#}"),
     };

@@ -101,9 +101,9 @@ fn misnamed(user: &User, flags: &[&str], (line, expected): &Case) -> Option<Stri
     let path = world.outside.with_file_name(expected);
     let path = path.to_str().unwrap();
     let names = |text: &String| {
-        let ends = [" (inferred);", ", which is out of sight"];
+        let ends = [" (inferred);", ", which is out of sight", ", which the command names, is out of sight"];
         let shown = ends.map(|end| [format!(" {path}{end}"), format!(" '{path}'{end}")]).concat();
-        text.contains("may not")
+        (text.contains("may not") || text.contains("which the command names"))
             && shown.iter().any(|shown| text.contains(shown))
             && text.contains("allow it with --")
     };

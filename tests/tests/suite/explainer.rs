@@ -357,7 +357,7 @@ fn the_words_of_a_command_of_one_program_are_looked_at() {
         let run = |flags: &[&str], words: &[&str]| {
             world.sbx([&["run", "-p", "minimal"], flags, &["--"], words].concat()).run().sbx_lines()
         };
-        one(&run(&[], &["cat", kept]), &["may not read", kept, "(inferred); allow it with --ro "]);
+        one(&run(&[], &["cat", kept]), &[kept, "which the command names, is closed: ", "with --ro "]);
         none(&run(&["--ro", kept], &["cat", kept]));
         none(&run(&[], &["cat", "missing"]));
         // It does not fail.

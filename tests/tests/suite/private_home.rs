@@ -386,8 +386,11 @@ fn why_knows_the_home() {
         assert!(closed.starts_with("1 ") && closed.contains("no rule"), "{closed}");
         let store = why(".konan/package", &[]);
         assert!(store.starts_with("0 ") && store.contains("stays in a home of its own"), "{store}");
+        // What is not there may be made, and nothing of the user's is found by its name.
         let new = why(".new", &[]);
-        assert!(new.starts_with("0 ") && new.contains("a home of its own"), "{new}");
+        assert!(new.starts_with("2 depends") && new.contains("once the run has made it"), "{new}");
+        let made = why(".new", &["--op", "w"]);
+        assert!(made.starts_with("0 ") && made.contains("a home of its own"), "{made}");
         assert!(!world.home.join(".local/state/sbx/homes").exists());
     });
 }

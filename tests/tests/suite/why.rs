@@ -1,5 +1,7 @@
 //! `sbx why` answers what a run does.
 
+mod names;
+
 use sbx_tests::servers::{HttpServer, UnixServer};
 use sbx_tests::stage::Removed;
 use sbx_tests::{Output, User, World, in_worlds, kernel, need, promise};
@@ -269,7 +271,7 @@ fn rules_and_their_reasons_are_named() {
     let inet6 = &["socket[unix-stream]", "socket[inet6]", "profile 'read-only' ("];
     says(&[&["--call", "socket"], &none[..]].concat(), DEPENDS, inet6);
     says(&[&["--call", "socket,2,1"], &none[..]].concat(), REFUSED, &["has no network", "--net host"]);
-    says(&["--call", "socket,2,1", "--net", "host"], ALLOWED, &[]);
+    says(&["--call", "socket,16,3", "--net", "host"], ALLOWED, &["by the network that is open"]);
     says(&["--call", "openat,-100,0,0"], ALLOWED, &["ask with --path"]);
     says(&["--call", "openat,-100,0,0x241", "-p", "minimal"], REFUSED, &["--profile write"]);
     says(&["--call", "chmod"], DEPENDS, &["where the file may be written"]);
@@ -277,7 +279,8 @@ fn rules_and_their_reasons_are_named() {
     says(&["--path", "/etc/passwd"], ALLOWED, &["paths.read[", "names of users"]);
     says(&["--path", "/etc/shadow"], REFUSED, &["--ro /etc/shadow"]);
     // The removal of a file is its directory's.
-    says(&["--path", "/etc/passwd", "--op", "d"], REFUSED, &["may not change /etc/passwd", "--rw /etc\n"]);
+    let removes = "may not remove, replace or rename /etc/passwd";
+    says(&["--path", "/etc/passwd", "--op", "rd"], REFUSED, &[removes, "--rw /etc\n"]);
     says(&["--path", "../../outside/x", "--op", "w"], REFUSED, &["outside/x", "--rw "]);
     says(
         &["--path", "x", "--op", "w", "-p", "minimal"],
@@ -290,6 +293,7 @@ fn rules_and_their_reasons_are_named() {
     let custom = &["--connect", "a.example:443", "-p", "custom"];
     says(custom, REFUSED, &["network.mode of profile 'custom'", "--connect a.example:443"]);
     if kernel::gives_namespaces() {
+        says(&["--call", "socket,16,3"], ALLOWED, &["by the run's own network"]);
         says(
             &["--connect", "a.example"],
             REFUSED,

@@ -4,7 +4,9 @@ use crate::explain::decode::Access;
 use crate::explain::hint::{CHANGES, Explainer, Hint, Reason, Rule, place};
 use crate::explain::sensitive::{is_of_other_machines, secrets_at, service_at};
 use crate::plan::commands::{Obstacle, Place};
+use crate::plan::namespaces::Layout;
 use crate::plan::namespaces::git::shape::has_others;
+use crate::plan::namespaces::renewed::{TERMINALS, number_of_terminal};
 use crate::sys::path::{self, is_of_process};
 use crate::sys::within::{is_below, is_within};
 use std::path::{Path, PathBuf};
@@ -24,7 +26,8 @@ impl Explainer {
     pub fn path_reason(&self, path: &Path, access: Access) -> Reason {
         let writes = access.intersects(CHANGES);
         let executes = access.intersects(Access::EXECUTE);
-        if let Some(reason) = self.shield_reason(path, access) {
+        let shielded = self.shield_reason(path, access).or_else(|| self.device_reason(path, access));
+        if let Some(reason) = shielded.or_else(|| self.replacing_reason(path, access)) {
             return reason;
         }
         if executes
@@ -43,28 +46,66 @@ impl Explainer {
             true => place::to_open(path, access),
             false => Some(path.to_path_buf()).filter(|path| !is_of_process(path)),
         };
-        let target = target.map(|target| match place::repository_of(&target) {
-            Some(repository) => repository.to_path_buf(),
+        let target = target.map(|target| match place::whole_of(&target, executes && !writes) {
+            Some(whole) => whole.to_path_buf(),
             None => target,
         });
         let mut what = format!("may not {verb} {}", place::quoted(path));
         if let Some(hidden) = self.out_of_sight(path) {
+            what.push_str(", which ");
             what.push_str(&hidden);
         }
         let rule = self.rule(&what, key);
         if access.intersects(Access::CREATE) && target.is_some() && target == self.closed_home {
             return Reason::of(rule, Some(Hint::of(["--home", "private"])));
         }
-        let home = self.home.as_deref();
         if !writes && let Some(hint) = self.by_key_agent(path) {
             return Reason::of(rule, Some(hint));
         }
-        let hint = target.map(|target| {
-            let whole = home.filter(|home| is_within(home, &target));
-            let opens_home = whole.map(|_| "opens your home directory, with its keys and passwords");
-            Hint::default().and(flag, &target).noting(opens_home.or_else(|| secrets_at(&target, home)))
-        });
-        Reason::of(rule, hint)
+        Reason::of(rule, target.map(|target| self.opening(flag, &target)))
+    }
+
+    /// A flag that opens a path, with what else that opens.
+    fn opening(&self, flag: &str, path: &Path) -> Hint {
+        let home = self.home.as_deref();
+        let whole = home.filter(|home| is_within(home, path));
+        let opens_home = whole.map(|_| "opens your home directory, with its keys and passwords");
+        Hint::default().and(flag, path).noting(opens_home.or_else(|| secrets_at(path, home)))
+    }
+
+    /// Why a device that the run may write to keeps its mode, owner and times: a rule opens what is read and written
+    /// there, and no flag opens more. Programs do without the mode of a terminal, as screen(1) does.
+    fn device_reason(&self, path: &Path, access: Access) -> Option<Reason> {
+        let of_entry = Access::CREATE | Access::REMOVE | Access::REFER;
+        let changes = access.intersects(Access::WRITE | Access::ATTRIBUTES) && !access.intersects(of_entry);
+        (changes && self.writes_device(path)).then_some(())?;
+        let shown = place::quoted(path);
+        let what = format!(
+            "opens {shown} to be read and written, and no flag lets its mode, owner and times be changed"
+        );
+        let is_done_without = path.parent() == Some(Path::new(TERMINALS));
+        Some(Reason { is_done_without, ..Reason::of(self.rule(&what, "paths.write"), None) })
+    }
+
+    /// Whether the run has a device, and may write to it. Of the terminals outside it has the caller's.
+    fn writes_device(&self, path: &Path) -> bool {
+        let is_callers = |layout: &Layout| {
+            number_of_terminal(path).is_some_and(|number| layout.terminals.contains(&number))
+        };
+        let has = |layout: &Layout| layout.replaces(path).is_none() || is_callers(layout);
+        let is_there = self.layout.as_deref().is_none_or(has);
+        is_there && self.devices.iter().any(|device| is_within(path, device))
+    }
+
+    /// Why nothing takes the place of what a rule opens by itself, and nothing removes it: a mount holds its name.
+    fn replacing_reason(&self, path: &Path, access: Access) -> Option<Reason> {
+        let of_contents = Access::WRITE | Access::TRUNCATE | Access::ATTRIBUTES;
+        let of_name = access.intersects(Access::CREATE | Access::REMOVE) && !access.intersects(of_contents);
+        self.layout.as_deref().filter(|layout| of_name && place::is_opened_alone(layout, path))?;
+        let directory = path.parent()?;
+        let shown = place::quoted(path);
+        let what = format!("may not change {shown}, which a rule opens without the directory that it is in");
+        Some(Reason::of(self.rule(&what, "paths.write"), Some(self.opening("--rw", directory))))
     }
 
     /// What lets a command use a key of ssh's that it may not read.
@@ -79,7 +120,8 @@ impl Explainer {
             return Some(Reason::of(rule, None));
         }
         let hidden = self.out_of_sight(path)?;
-        let rule = self.rule(&format!("may not connect to {}{hidden}", place::quoted(path)), "network.unix");
+        let what = format!("may not connect to {}, which {hidden}", place::quoted(path));
+        let rule = self.rule(&what, "network.unix");
         Some(Reason::of(rule, Some(Hint::default().and("--unix", path).noting(service_at(path)))))
     }
 
@@ -90,11 +132,23 @@ impl Explainer {
         Reason::of(rule, usable.then(|| Hint::default().and("--unix", path).noting(service_at(path))))
     }
 
+    /// Why a command that has failed may have missed a path that its words name. Nobody has seen a call. `closed`: why
+    /// it could not use that.
+    pub fn named_reason(&self, path: &Path, closed: Reason) -> Reason {
+        let shown = place::quoted(path);
+        let hidden = self.out_of_sight(path);
+        let rule = closed.rule.map(|rule| {
+            let why = hidden.unwrap_or_else(|| format!("is closed: {}", rule.text));
+            Rule { text: format!("{shown}, which the command names, {why}"), ..rule }
+        });
+        Reason { rule, ..closed }
+    }
+
     /// That a path which is there outside is not there inside.
     fn out_of_sight(&self, path: &Path) -> Option<String> {
         let is_there = || path::is_there(path) || path.parent().is_some_and(path::is_there);
         let at = self.layout.as_ref()?.replaces(path).filter(|_| is_there())?;
-        Some(format!(", which is out of sight: the run has a directory of its own at {}", place::quoted(at)))
+        Some(format!("is out of sight: the run has a directory of its own at {}", place::quoted(at)))
     }
 
     /// Why no rule can open a path: it is denied, or something outside relies on it.
@@ -181,6 +235,130 @@ impl Explainer {
                 };
                 Some(Reason::of(rule, Some(Hint::default().and("--allow-command", path))))
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::enforce::scratch::Scratch;
+    use crate::host::Host;
+    use crate::plan::namespaces::renewed::{Kept, Private, System};
+    use crate::profile::NetworkMode;
+    use crate::sys::mount::Kind;
+    use std::collections::BTreeMap;
+    use std::ffi::OsString;
+    use std::fs;
+    use std::rc::Rc;
+
+    fn smallest() -> Layout {
+        Layout::smallest(&Host::with_environment(Vec::new()))
+    }
+
+    fn explainer(layout: Option<Layout>) -> Explainer {
+        let explainer = Explainer::of_profile("workspace", NetworkMode::Private, Path::new("/usr/share"));
+        Explainer { layout: layout.map(Rc::new), ..explainer }
+    }
+
+    #[test]
+    fn a_flag_for_the_mode_of_a_device_is_not_proposed() {
+        let terminals =
+            System { kind: Kind::Terminals, at: TERMINALS.into(), keep: Vec::new(), closed: None };
+        let layout = Layout { systems: vec![terminals], terminals: [3].into(), ..smallest() };
+        let devices = ["/dev/null", TERMINALS].map(PathBuf::from).to_vec();
+        let mut explainer = Explainer { devices, ..explainer(Some(layout)) };
+        let said = |explainer: &Explainer, path: &str, access| {
+            let reason = explainer.path_reason(Path::new(path), access);
+            (reason.hint.is_some(), reason.is_done_without)
+        };
+        for (path, expected) in [
+            ("/dev/null", (false, false)),
+            ("/dev/pts/3", (false, true)),
+            // Out of sight, where a flag brings it back, and not open at all.
+            ("/dev/pts/4", (true, false)),
+            ("/dev/full", (true, false)),
+        ] {
+            assert_eq!(said(&explainer, path, Access::WRITE), expected, "{path}");
+        }
+        // What is read there, and a name, are no business of this.
+        assert_eq!(said(&explainer, "/dev/null", Access::READ), (true, false));
+        assert_eq!(said(&explainer, "/dev/pts/3", Access::REMOVE), (true, false));
+        explainer.layout = None;
+        assert_eq!(said(&explainer, "/dev/pts/4", Access::WRITE), (false, true));
+    }
+
+    #[test]
+    fn what_takes_the_place_of_a_file_that_is_opened_alone_asks_for_its_directory() {
+        let kept = |path: &str| Kept { path: path.into(), write: true, execute: false, is_socket: false };
+        let home = Private {
+            at: "/home/u".into(),
+            from: Some("/own".into()),
+            keep: vec![kept("/home/u/lib/index.js"), kept("/home/u/work"), kept("/home/u/work/bin")],
+            stores: Vec::new(),
+            links: BTreeMap::new(),
+            denied: BTreeMap::new(),
+        };
+        let explainer = explainer(Some(Layout { private: vec![home], ..smallest() }));
+        let said = |path: &str, access| explainer.path_reason(Path::new(path), access).to_string();
+        let why = "which a rule opens without the directory that it is in";
+        for access in [Access::CREATE, Access::REMOVE | Access::REFER] {
+            let expected = format!(
+                "profile 'workspace' may not change /home/u/lib/index.js, {why}; allow it with --rw /home/u/lib"
+            );
+            assert_eq!(said("/home/u/lib/index.js", access), expected);
+        }
+        for (path, access) in [
+            ("/home/u/lib/index.js", Access::WRITE | Access::CREATE),
+            ("/home/u/lib/index.js", Access::READ),
+            ("/home/u/lib/other", Access::CREATE),
+            ("/home/u/work/bin", Access::REMOVE),
+        ] {
+            assert!(!said(path, access).contains(why), "{path}: {}", said(path, access));
+        }
+    }
+
+    #[test]
+    fn what_words_name_is_not_said_to_be_a_call() {
+        let said = |explainer: &Explainer, path: &str| {
+            let closed = explainer.path_reason(Path::new(path), Access::READ);
+            explainer.named_reason(Path::new(path), closed).to_string()
+        };
+        assert_eq!(
+            said(&explainer(None), "/usr/none"),
+            "/usr/none, which the command names, is closed: profile 'workspace' may not read /usr/none; allow it with \
+             --ro /usr/none"
+        );
+        let private = Private {
+            at: "/usr".into(),
+            from: Some("/own".into()),
+            keep: Vec::new(),
+            stores: Vec::new(),
+            links: BTreeMap::new(),
+            denied: BTreeMap::new(),
+        };
+        assert_eq!(
+            said(&explainer(Some(Layout { private: vec![private], ..smallest() })), "/usr/bin"),
+            "/usr/bin, which the command names, is out of sight: the run has a directory of its own at /usr; allow it \
+             with --ro /usr/bin"
+        );
+    }
+
+    #[test]
+    fn a_program_of_an_environment_asks_for_all_of_it() {
+        let scratch = Scratch::create(None).unwrap();
+        let top = scratch.path().canonicalize().unwrap();
+        fs::create_dir_all(top.join("v/bin/deep")).unwrap();
+        fs::write(top.join("v/pyvenv.cfg"), "").unwrap();
+        let explainer = explainer(None);
+        for (path, access, flag, opened) in [
+            ("v/bin/python", Access::EXECUTE, "--rox", "v"),
+            ("v/python", Access::EXECUTE, "--rox", "v"),
+            ("v/bin/deep/tool", Access::EXECUTE, "--rox", "v/bin/deep/tool"),
+            ("v/bin/python", Access::READ, "--ro", "v/bin/python"),
+        ] {
+            let hint = explainer.path_reason(&top.join(path), access).hint.unwrap();
+            assert_eq!(hint.flags, [OsString::from(flag), top.join(opened).into()], "{path}");
         }
     }
 }

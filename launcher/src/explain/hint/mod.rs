@@ -8,6 +8,7 @@ mod attempt;
 pub mod capability;
 mod files;
 mod flags;
+mod given;
 mod host;
 mod key_agent;
 mod limit;
@@ -22,7 +23,7 @@ use crate::explain::caller;
 use crate::explain::decode::{Decoded, PathArgument};
 use crate::explain::infer::Beyond;
 use crate::host::landlock::Version;
-use crate::hosts::{HostRule, HostRules};
+use crate::hosts::HostRules;
 use crate::plan::Plan;
 use crate::plan::by_proxy::Proxy;
 use crate::plan::calls::Unix;
@@ -33,14 +34,14 @@ use crate::profile::{Grants, NetworkMode, Source, Text};
 use crate::sys::path::canonical;
 use crate::sys::privilege::CapabilitySet;
 use crate::sys::process::{self, Pid};
-use crate::sys::within::is_within;
 use crate::text::escape;
 use attempt::{Attempts, Change};
 use capability::Lacking;
 pub use flags::includes_restriction;
+use given::{changing, closed_home, denied_hosts, devices};
 pub use host::{Host, Outside, bracketed};
 use key_agent::KeyAgent;
-pub use place::{CHANGES, is_whole};
+pub use place::{CHANGES, is_opened_alone, is_whole, repository_at};
 pub use reason::{Hint, Reason, Rule};
 use sbx_policy::calls::Call;
 use sbx_policy::interpret::Data;
@@ -69,6 +70,8 @@ pub struct Explainer {
     has_scopes: bool,
     /// Where files may be changed, by the names inside.
     changing: Vec<PathBuf>,
+    /// Devices that may be written to, and directories of such.
+    devices: Vec<PathBuf>,
     denied_calls: Vec<String>,
     /// The limits in force.
     limits: Vec<Applied>,
@@ -112,6 +115,7 @@ impl Explainer {
             proxy: plan.network.proxy().cloned(),
             has_scopes: plan.paths.is_some() && plan.landlock >= Version::SCOPES,
             changing: changing(plan),
+            devices: devices(plan),
             denied_calls: plan.denied_calls.clone(),
             limits: plan.limits.applied.clone(),
             denied: plan.denied.clone(),
@@ -152,6 +156,7 @@ impl Explainer {
             proxy: None,
             has_scopes: true,
             changing: Vec::new(),
+            devices: Vec::new(),
             denied_calls: Vec::new(),
             limits: Vec::new(),
             denied: Vec::new(),
@@ -290,11 +295,13 @@ impl Explainer {
                 let to = if hosts { Outside::ThisMachine } else { Outside::Unknown };
                 return self.connection_reason(to, port, false);
             }
-            Beyond::Gain => {
-                return Reason::always(
+            Beyond::Gain { by_helper } => {
+                let gains = Reason::always(
                     "this program is set-user-ID or has capabilities, which count for nothing: none gains rights in a \
                      sandbox",
                 );
+                // Who has started it does without, or says what it is missing.
+                return Reason { is_done_without: by_helper, ..gains };
             }
         };
         Reason::of(self.rule(&what, key), hint)
@@ -373,38 +380,15 @@ impl Explainer {
     }
 }
 
-fn denied_hosts(plan: &Plan) -> HostRules {
-    let denied = plan.profile.network.deny.iter();
-    let deny = denied.filter_map(|rule| HostRule::parse_denial(&rule.value).ok()).collect();
-    HostRules { deny, ..HostRules::default() }
-}
-
-/// Where files may be changed, by the names inside.
-fn changing(plan: &Plan) -> Vec<PathBuf> {
-    let rules = plan.paths.iter().flatten().filter(|rule| rule.rights.changes_files());
-    let inside = |path: PathBuf| match &plan.namespaces {
-        Ok(layout) => layout.inside(path),
-        Err(_) => path,
-    };
-    rules.map(|rule| inside(rule.path.clone())).collect()
-}
-
-/// The home directory, where the run could have one of its own and has none. One that a flag names is the user's.
-fn closed_home(plan: &Plan) -> Option<PathBuf> {
-    let rules = plan.paths.iter().flatten().map(|rule| &rule.path);
-    let is_closed = plan.namespaces.is_ok() && plan.private_home.is_none() && plan.no_home.is_none();
-    let home = plan.home.as_ref().filter(|_| is_closed)?;
-    let mut named = rules.chain(&plan.denied);
-    (!named.any(|path| is_within(home, path))).then(|| home.clone())
-}
-
 /// Whether programs do without a call: ss(8) and others ask the kernel for sockets, and read /proc where it does not
 /// tell. readline(3) has a terminal go on at Ctrl-C, which nothing has stopped.
 pub fn is_done_without(name: &str, args: &[u64; 6]) -> bool {
     let [first, request, third, ..] = *args;
     match name {
         "socket" => first == libc::AF_NETLINK as u64 && third == libc::NETLINK_SOCK_DIAG as u64,
-        "ioctl" => request == libc::TCXONC && matches!(third as i32, libc::TCOON | libc::TCION),
+        "ioctl" => {
+            request as libc::Ioctl == libc::TCXONC && matches!(third as i32, libc::TCOON | libc::TCION)
+        }
         _ => false,
     }
 }

@@ -3,9 +3,12 @@
 use crate::explain::caller;
 use crate::explain::decode::{Access, Decoded, PathArgument};
 use crate::plan::files::tidy;
+use crate::plan::namespaces::Layout;
 use crate::plan::namespaces::git::shape::belongs;
+use crate::plan::namespaces::renewed;
 use crate::sys::path::is_of_process;
 use crate::sys::process::Pid;
+use crate::sys::within::is_below;
 use crate::text::escape;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -58,9 +61,29 @@ pub fn to_open(path: &Path, access: Access) -> Option<PathBuf> {
     if whole { path.is_file().then(|| path.to_path_buf()) } else { Some(directory.to_path_buf()) }
 }
 
-/// The repository of git that has a file: whoever needs one of its files needs others too.
-pub fn repository_of(path: &Path) -> Option<&Path> {
-    path.ancestors().skip(1).find(|above| belongs(above, above))
+/// The repository of git that has a file, or that a path leads to.
+pub fn repository_at(path: &Path) -> Option<&Path> {
+    path.ancestors().find(|above| belongs(above, above))
+}
+
+/// What is opened as a whole, for whoever needs one of its files needs others too: the repository of git that has a
+/// file, or the environment of Python's that has a program.
+pub fn whole_of(path: &Path, executes: bool) -> Option<&Path> {
+    let repository = path.parent().and_then(repository_at);
+    repository.or_else(|| if executes { environment_of(path) } else { None })
+}
+
+/// The virtual environment that has a program, as python(1) itself finds it.
+fn environment_of(program: &Path) -> Option<&Path> {
+    program.ancestors().skip(1).take(2).find(|above| above.join("pyvenv.cfg").is_file())
+}
+
+/// Whether a rule opens a path, and none the directory that it is in, which is another one inside: there a mount holds
+/// its name.
+pub fn is_opened_alone(layout: &Layout, path: &Path) -> bool {
+    let mounted = || renewed::changed(&layout.private, &layout.systems).flat_map(|(_, keep)| keep);
+    let kept = || mounted().map(|kept| &*kept.path);
+    kept().any(|kept| kept == path) && !kept().any(|kept| is_below(path, kept))
 }
 
 /// Whether `quoted` writes a word out.

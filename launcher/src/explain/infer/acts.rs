@@ -1,7 +1,7 @@
 //! The rights that an act on a path needs; none where it would fail anyway.
 
 use super::{EXECUTES, Grants, Need, READS, WRITES};
-use crate::explain::decode::{Access, Decoded};
+use crate::explain::decode::{Access, Decoded, PathArgument};
 use crate::explain::walk::{Entry, Viewer};
 use crate::host::landlock::Version;
 use crate::plan::rules::PathRights;
@@ -150,6 +150,18 @@ pub fn renamed(granted: Grants<'_>, from: &Entry, to: &Entry, flags: u32) -> Opt
 fn gained(granted: Grants<'_>, from: &Entry, to: &Entry) -> Option<Need> {
     let access = Access::REFER | Access::EXECUTE;
     granted(to.parent(), EXECUTES).then(|| need(&from.path, EXECUTES, &from.path, access))
+}
+
+/// What it takes to give another file's name to one that is gone by now: a program removes what it could not rename.
+/// Only where a mount holds that name, for there may have been none to rename.
+pub fn given_up(name: &str, decoded: &Decoded, viewer: &Viewer<'_>) -> Option<Vec<Need>> {
+    let [from, to] = &decoded.paths[..] else { return None };
+    let follow = |argument: &PathArgument| viewer.follow(argument.dirfd, &argument.path, argument.follow);
+    let (from, to) = (follow(from)?, follow(to)?);
+    let is_beside = viewer.inside(from.parent()) == viewer.inside(to.parent());
+    let is_gone = name.starts_with("rename") && from.meta.is_none() && is_beside;
+    let need = need(to.parent(), WRITES, &to.path, Access::CREATE);
+    (is_gone && is_removable(&to) && need.is_held(viewer)).then(|| vec![need])
 }
 
 fn device(path: &Path) -> Option<u64> {

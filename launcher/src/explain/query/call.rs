@@ -87,7 +87,17 @@ fn by_allowing(answer: Answer, plan: &Plan, call: Call, args: Option<[u64; 6]>) 
     match plan.calls.open_by() {
         _ if !answer.rules.is_empty() => answer,
         Some(default) => answer.by(Rule::of(default)),
-        None => answer.by(Rule::flag("the network that is open")),
+        None => answer.by(Rule::flag(by_network(plan.network.mode))),
+    }
+}
+
+/// What allows a call that no entry names.
+fn by_network(mode: NetworkMode) -> &'static str {
+    match mode {
+        NetworkMode::Private => "the run's own network",
+        NetworkMode::Host => "the network that is open",
+        NetworkMode::Ports => "the network, as far as rules open it",
+        NetworkMode::None | NetworkMode::Loopback => "what sockets may do without a network",
     }
 }
 

@@ -1,6 +1,7 @@
 //! Questions to a policy, answered by what decides in a run: the filter's program, the path rules with their real
 //! paths, the ports. Nothing is started.
 
+mod by_name;
 mod call;
 mod network;
 mod own;

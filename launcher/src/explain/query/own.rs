@@ -6,12 +6,17 @@ use crate::explain::decode::Access;
 use crate::explain::query::{Answer, Rule, Subject, Verdict, Wanted, call, path};
 use crate::plan::Plan;
 use crate::plan::home::PrivateHome;
+use crate::plan::namespaces::Layout;
+use crate::plan::namespaces::renewed::{TERMINALS, number_of_terminal};
 use crate::profile::{PathEntry, Variable, Variables};
 use crate::sys::path::{canonical, is_of_process, is_there};
-use crate::sys::within::is_within;
+use crate::sys::within::{is_below, is_within};
 use crate::text::shown;
 use sbx_policy::calls::Call;
 use std::path::Path;
+
+/// What a refusal to execute does not say.
+pub const COMMAND_ITSELF: &str = "the command of the run itself is executed all the same";
 
 /// Whether a path is denied, or something above it.
 pub fn denies(plan: &Plan, place: &Path) -> bool {
@@ -21,7 +26,7 @@ pub fn denies(plan: &Plan, place: &Path) -> bool {
 /// The answer where another directory stands in the place of the machine's.
 pub fn answer(plan: &Plan, place: &Path, exists: bool, wanted: Wanted) -> Option<Answer> {
     let layout = plan.namespaces.as_ref().ok()?;
-    if denies(plan, place) {
+    if denies(plan, place) || is_callers_terminal(layout, place) {
         return None;
     }
     let tmp = layout.scratch();
@@ -30,21 +35,13 @@ pub fn answer(plan: &Plan, place: &Path, exists: bool, wanted: Wanted) -> Option
     let at = layout.replaces(place).or_else(|| tmp.filter(is_whole));
     let at = at.or_else(|| home.map(|home| &*home.at).filter(is_whole))?;
     if let Some(home) = home.filter(|home| home.at == at)
-        && let Some(answer) = in_home(plan, home, place, exists)
+        && let Some(answer) = in_home(plan, home, place, exists, wanted)
     {
         return Some(answer);
     }
     let is_hidden = exists || place.parent().is_some_and(|parent| parent != at && is_there(parent));
     if is_hidden && at != place {
-        let access = [
-            (wanted.read, Access::READ),
-            (wanted.write, Access::WRITE),
-            (wanted.execute, Access::EXECUTE),
-            (wanted.remove, Access::REMOVE),
-        ];
-        let access = access.into_iter().filter(|(wanted, _)| *wanted);
-        let access = access.fold(Access::NONE, |all, (_, access)| all | access);
-        return Some(path::told(Answer::new(Verdict::Refused), plan, place, access));
+        return Some(path::told(Answer::new(Verdict::Refused), plan, place, access(wanted)));
     }
     if tmp != Some(at) {
         // What may be done there, the rules about it say.
@@ -69,10 +66,33 @@ pub fn answer(plan: &Plan, place: &Path, exists: bool, wanted: Wanted) -> Option
     Some(answer)
 }
 
+/// What is wanted, as a call would want it.
+pub fn access(wanted: Wanted) -> Access {
+    let all = [
+        (wanted.read, Access::READ),
+        (wanted.write, Access::WRITE),
+        (wanted.execute, Access::EXECUTE),
+        (wanted.remove, Access::REMOVE),
+    ];
+    let all = all.into_iter().filter(|(wanted, _)| *wanted);
+    all.fold(Access::NONE, |all, (_, access)| all | access)
+}
+
+/// Whether a path is the name of a terminal. Their file system has none removed.
+pub fn is_terminal(place: &Path) -> bool {
+    place.parent() == Some(Path::new(TERMINALS))
+}
+
+/// Whether it is one of the caller's, which keep their names where all others are out of sight.
+fn is_callers_terminal(layout: &Layout, place: &Path) -> bool {
+    number_of_terminal(place).is_some_and(|number| layout.terminals.contains(&number))
+}
+
 /// The answer for what is in a home of the run's own.
-fn in_home(plan: &Plan, home: &PrivateHome, place: &Path, exists: bool) -> Option<Answer> {
+fn in_home(plan: &Plan, home: &PrivateHome, place: &Path, exists: bool, wanted: Wanted) -> Option<Answer> {
     let inside = home.directory.join(place.strip_prefix(&home.at).ok()?);
     let at = shown(&home.at);
+    let mut answer = Answer::new(Verdict::Allowed);
     let mut stores = plan.stores().iter();
     let is_store = plan.stores().iter().any(|store| is_within(place, &store.at));
     let note = if let Some(store) = stores.find(|store| is_within(place, &store.at)) {
@@ -82,38 +102,47 @@ fn in_home(plan: &Plan, home: &PrivateHome, place: &Path, exists: bool) -> Optio
         format!("in the run '{at}' is a home of its own, with what the rules open of yours")
     } else if is_copy(plan, home, place) {
         "in the run it is a copy of yours, without secrets".to_string()
-    } else if is_found(plan, home, place, &inside) || (!exists && !is_below_hidden(place, home, &inside)) {
+    } else if is_found(plan, home, place, &inside) {
         format!("in the run '{at}' is a home of its own, and this is not in yours")
+    } else if !exists && !is_below_hidden(plan, home, place, &inside) {
+        if !wanted.write {
+            answer.verdict = Verdict::Depends;
+            let made = "allowed once the run has made it: there is nothing of this name now";
+            answer.depends.push(made.to_string());
+        }
+        format!("in the run '{at}' is a home of its own, and nothing of yours is seen by this name")
     } else {
         return None;
     };
-    let mut answer = Answer { own: !is_store, ..Answer::new(Verdict::Allowed) };
+    answer.own = !is_store;
     let mode = plan.profile.home.mode.as_ref();
     answer = answer.by(mode.map_or_else(|| Rule::flag("--home"), |mode| Rule::of(&mode.origin)));
     answer.notes.push(note);
     Some(answer)
 }
 
-/// Whether it is a file of settings, of which the run gets a copy.
+/// Whether it is a file of settings, of which the run gets a copy: by this name, wherever the user's own is.
 fn is_copy(plan: &Plan, home: &PrivateHome, place: &Path) -> bool {
     let variables = Variables { home: plan.home.as_deref(), ..Variables::default() };
     let copies = home.copies(&plan.profile.home.copies, &variables);
-    place.is_file() && copies.iter().any(|(_, real)| real == place)
+    place.is_file() && copies.iter().any(|(at, _)| at == place)
 }
 
-/// Whether the run finds something there in its home: what another run mounted on is removed before.
+/// Whether the run finds something there in its home: what another run mounted on is removed before, and so is a link
+/// on the way that it made.
 fn is_found(plan: &Plan, home: &PrivateHome, place: &Path, inside: &Path) -> bool {
-    let is_left =
-        || plan.namespaces.as_ref().is_ok_and(|layout| home_places::is_left_over(home, layout, place));
-    is_there(inside) && !is_left()
+    let Ok(layout) = &plan.namespaces else { return is_there(inside) };
+    let names = place.ancestors().zip(inside.ancestors());
+    let names = names.take_while(|(name, _)| is_below(name, &home.at));
+    let mut made = names.filter(|(name, inside)| *name == place || inside.is_symlink());
+    is_there(inside) && !made.any(|(name, _)| home_places::is_left_over(home, layout, name))
 }
 
 /// Whether a file cannot be made: its directory is there outside, and not in the run's home.
-fn is_below_hidden(place: &Path, home: &PrivateHome, inside: &Path) -> bool {
-    let (above, above_inside) = (place.parent(), inside.parent());
-    above
-        .zip(above_inside)
-        .is_some_and(|(above, inside)| above != home.at && is_there(above) && !is_there(inside))
+fn is_below_hidden(plan: &Plan, home: &PrivateHome, place: &Path, inside: &Path) -> bool {
+    place.parent().zip(inside.parent()).is_some_and(|(above, inside)| {
+        above != home.at && is_there(above) && !is_found(plan, home, above, inside)
+    })
 }
 
 /// The refusal where the rules grant a path, and the filter none of the calls that it takes. `replaceable`: the rules
@@ -164,7 +193,7 @@ pub fn by_calls(
             refused.notes.push("the path rules alone would allow it".to_string());
         }
         if wanted.execute {
-            refused.notes.push("the command of the run itself is executed all the same".to_string());
+            refused.notes.push(COMMAND_ITSELF.to_string());
         }
         return Ok(Some(refused));
     }
@@ -179,4 +208,22 @@ pub fn of_process(place: &Path) -> Option<String> {
          environment and descriptors are closed"
             .to_string()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Host;
+
+    #[test]
+    fn of_terminals_the_callers_are_in_sight() {
+        let smallest = Layout::smallest(&Host::with_environment(Vec::new()));
+        let layout = Layout { terminals: [3].into(), ..smallest };
+        for (path, is_callers) in
+            [("/dev/pts/3", true), ("/dev/pts/4", false), ("/dev/pts", false), ("/dev/pts/ptmx", false)]
+        {
+            assert_eq!(is_callers_terminal(&layout, Path::new(path)), is_callers, "{path}");
+        }
+        assert!(is_terminal(Path::new("/dev/pts/4")) && !is_terminal(Path::new("/dev/pts")));
+    }
 }

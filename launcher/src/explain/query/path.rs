@@ -3,19 +3,27 @@
 use crate::enforce::landlock::{self, Report, View};
 use crate::error::Refusal;
 use crate::explain::decode::Access;
-use crate::explain::hint::Explainer;
+use crate::explain::hint::{Explainer, Hint};
 use crate::explain::infer::InForce;
-use crate::explain::query::{Answer, Rule, Subject, Verdict, Wanted, own};
+use crate::explain::query::{Answer, Rule, Subject, Verdict, Wanted, by_name, own};
 use crate::plan::Plan;
 use crate::plan::commands::Obstacle;
+use crate::plan::namespaces::Layout;
 use crate::plan::rules::{PathRights, PathRule};
 use crate::profile::{PathEntry, Variables};
 use crate::sys::access::{self, Permission};
 use crate::sys::path::canonical;
+use crate::sys::within::is_below;
 use crate::text::shown;
 use sbx_policy::calls::Call;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+/// Said where a file may be changed, and its name is none of the run's.
+const KEEPS_ITS_NAME: &str = "it may be changed, but not removed, replaced or renamed";
+
+/// And what is said of a name alone.
+const REMOVES: &str = " may not remove, replace or rename ";
 
 /// One of the things that can be wanted.
 struct Want {
@@ -38,25 +46,24 @@ fn wants(wanted: Wanted, exists: bool) -> Vec<Want> {
 
 pub fn answer(about: Subject<'_>, path: &Path, wanted: Wanted) -> Result<Answer, Refusal> {
     let plan = about.plan;
-    let (place, exists) = place(&plan.directory.join(path));
+    let given = plan.directory.join(path);
+    let (place, exists) = place(&given);
     let Some(granted) = granted(plan)? else { return without_rules(about, &place, exists, wanted) };
     let sources = Sources::new(about);
+    if let Some(answer) = before_rules(about, &sources, &given, &place, exists, wanted) {
+        return Ok(answer);
+    }
     let mut answer = Answer::new(Verdict::Allowed);
-    if place != plan.directory.join(path) {
+    if place != given {
         answer.notes.push(format!("it is {}", shown(&place)));
     }
     // What is to be made needs the right where it is made.
     let at = if exists { &*place } else { place.parent().unwrap_or(&place) };
     let mut missing = Access::NONE;
-    if let Some(own) = own::answer(plan, &place, exists, wanted) {
-        return Ok(own);
-    }
     let granted = InForce { version: about.plan.landlock, rules: &granted, layout: None, has_failed: false };
-    if let Some(answer) = protected(about, &sources, &place, wanted) {
-        return Ok(answer);
-    }
     // A name is its directory's.
-    let replaceable = granted.grants(place.parent().unwrap_or(&place), |rights| rights.write);
+    let directory = place.parent().unwrap_or(&place);
+    let replaceable = !own::is_terminal(&place) && granted.grants(directory, |rights| rights.write);
     if wanted.remove && !replaceable {
         missing = missing | Access::REMOVE;
     }
@@ -70,6 +77,7 @@ pub fn answer(about: Subject<'_>, path: &Path, wanted: Wanted) -> Result<Answer,
     }
     if !missing.is_empty() {
         answer = refused(answer, plan, &sources, &place, missing);
+        answer.notes.extend((missing == Access::REMOVE && wanted.write).then(|| KEEPS_ITS_NAME.to_string()));
     } else if let Some(refused) = own::by_calls(about, &place, exists, wanted, replaceable)? {
         return Ok(refused);
     } else if let Some(whose) = own::of_process(&place) {
@@ -80,12 +88,51 @@ pub fn answer(about: Subject<'_>, path: &Path, wanted: Wanted) -> Result<Answer,
         answer.notes.push(nothing(&place));
     }
     if answer.verdict == Verdict::Allowed && wanted.write && exists {
-        let held = plan.namespaces.as_ref().is_ok_and(|layout| layout.only_holds(&place));
-        if held || !replaceable {
-            answer.notes.push("it may be changed, but not removed, replaced or renamed".to_string());
-        }
+        let notes = beside_writing(plan, granted, &place, replaceable);
+        answer.notes.extend(notes.into_iter().flatten().map(str::to_string));
     }
     Ok(answer)
+}
+
+/// The answer where something else than the path rules decides about a place: a link on the way to it, a directory of
+/// the run's own, a mount.
+fn before_rules(
+    about: Subject<'_>,
+    sources: &Sources,
+    given: &Path,
+    place: &Path,
+    exists: bool,
+    wanted: Wanted,
+) -> Option<Answer> {
+    let plan = about.plan;
+    let shut = protected(about, sources, place, wanted);
+    // Also what the run has for itself stays where it is held.
+    if wanted.remove && is_held(plan, place) {
+        return shut;
+    }
+    let by_name = if shut.is_none() { by_name::answer(plan, given, place, exists, wanted) } else { None };
+    by_name.or_else(|| own::answer(plan, place, exists, wanted)).or(shut)
+}
+
+/// Whether a mount keeps a directory where it is, and nothing in it from being changed.
+fn is_held(plan: &Plan, place: &Path) -> bool {
+    plan.namespaces.as_ref().is_ok_and(|layout| layout.only_holds(place))
+}
+
+/// What may not be done to a file that may be written to.
+fn beside_writing(
+    plan: &Plan,
+    granted: InForce<'_>,
+    place: &Path,
+    replaceable: bool,
+) -> [Option<&'static str>; 2] {
+    let keeps_name = is_held(plan, place) || !replaceable;
+    // What is written to a device changes no file.
+    let keeps_mode = !granted.grants(place, PathRights::changes_files);
+    [
+        keeps_name.then_some(KEEPS_ITS_NAME),
+        keeps_mode.then_some("its mode, owner and times may not be changed"),
+    ]
 }
 
 /// What is said of a path with nothing there: another question may be meant.
@@ -120,7 +167,8 @@ fn protected(about: Subject<'_>, sources: &Sources, place: &Path, wanted: Wanted
     let plan = about.plan;
     let layout =
         plan.namespaces.as_ref().ok().filter(|layout| layout.shuts(place, wanted.write || wanted.remove))?;
-    if layout.only_holds(place) && place.is_dir() {
+    let is_held = layout.only_holds(place) && place.is_dir();
+    if is_held && !wanted.remove {
         return None;
     }
     let access = match (wanted.write, wanted.remove) {
@@ -128,7 +176,8 @@ fn protected(about: Subject<'_>, sources: &Sources, place: &Path, wanted: Wanted
         (true, false) => Access::WRITE,
         (false, false) => Access::READ,
     };
-    let answer = Answer::new(Verdict::Refused).told(Explainer::of(plan).path_reason(place, access));
+    let mut answer = Answer::new(Verdict::Refused).told(Explainer::of(plan).path_reason(place, access));
+    answer.notes.extend((is_held && wanted.write).then(|| KEEPS_ITS_NAME.to_string()));
     if let Some(rule) = sources.denying(place) {
         return Some(answer.by(rule));
     }
@@ -140,6 +189,7 @@ fn protected(about: Subject<'_>, sources: &Sources, place: &Path, wanted: Wanted
     Some(answer.by(match entry {
         Some(entry) => Rule::of(&entry.origin),
         None if layout.closes(place) => Rule::flag("the /proc of the run's own"),
+        None if is_held => Rule::flag("the protection of what is in it"),
         None => Rule::flag("the protection of what git executes, and of the directories that it is in"),
     }))
 }
@@ -168,7 +218,21 @@ pub(super) fn told(answer: Answer, plan: &Plan, place: &Path, missing: Access) -
             *flag = "--rwx".into();
         }
     }
+    if missing == Access::REMOVE {
+        answer.reason = answer.reason.map(|reason| reason.replacen(" may not change ", REMOVES, 1));
+        let layout = plan.namespaces.as_deref().ok();
+        let opens_itself = |hint: &Hint| hint.flags.last().is_some_and(|last| Path::new(last) == place);
+        let stays = || layout.is_some_and(|layout| has_protected(layout, place));
+        answer.hint = answer.hint.filter(|hint| !opens_itself(hint) && !stays());
+    }
     answer
+}
+
+/// Whether something in a directory is protected, so that it is held in its place wherever its own name may be changed.
+fn has_protected(layout: &Layout, directory: &Path) -> bool {
+    let mut watched = layout.watched.iter();
+    layout.shielded().any(|held| is_below(held, directory))
+        || watched.any(|watched| is_below(&watched.path(), directory))
 }
 
 /// The rules as they would be in force, by real paths; `None` where there would be none.

@@ -4,7 +4,7 @@ use crate::explain::hint::Together;
 use crate::text::escape;
 use rmcp::schemars::{self, JsonSchema};
 use sbx_client::Output;
-use sbx_client::report::{Fate, Report, ViolationRecord};
+use sbx_client::report::{Confidence, Fate, Report, ViolationRecord};
 use serde::Serialize;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -60,7 +60,7 @@ pub struct Outcome {
 /// One refusal.
 #[derive(Serialize, JsonSchema)]
 struct Refused {
-    /// The system call, its arguments, and the process that made it
+    /// The system call, its arguments, and the process that made it; or what the words of the command name
     what: String,
     /// The rule that refused it
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -130,7 +130,10 @@ impl Refused {
         let process = escape(&violation.process.0, 100);
         let suggestion = violation.suggestion.as_ref();
         Refused {
-            what: format!("{}({}) in {process}", violation.call, violation.args),
+            what: match violation.confidence {
+                Confidence::Named => format!("{} in the words of {process}", violation.args),
+                _ => format!("{}({}) in {process}", violation.call, violation.args),
+            },
             why: violation.rule.as_ref().map(|rule| rule.text.clone()),
             count: violation.count,
             allow_with: all_together([violation]),

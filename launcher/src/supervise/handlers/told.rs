@@ -273,7 +273,10 @@ fn of(waiting: &Waiting<'_>, record: &Record) -> Notification {
 /// What else than a rule about paths refused a call, or ended a child.
 fn beyond_paths(record: &Record, call: &NotifiedCall) -> Option<Beyond> {
     match (&*call.name, record.error as i32) {
-        _ if record.flags & GAINS != 0 => caller::would_gain(call.notification.pid).then_some(Beyond::Gain),
+        _ if record.flags & GAINS != 0 => {
+            let process = call.notification.pid;
+            caller::would_gain(process).then(|| Beyond::Gain { by_helper: caller::is_helper(process) })
+        }
         ("wait4", libc::SIGXFSZ) => Some(Beyond::Limit(LimitKey::FileSize)),
         ("wait4", libc::SIGXCPU) => Some(Beyond::Limit(LimitKey::Cpu)),
         ("prlimit64", libc::EPERM | libc::EINVAL)

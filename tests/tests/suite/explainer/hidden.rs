@@ -4,7 +4,7 @@ use super::{lines, none, one};
 use crate::debuggers::compile;
 use sbx_tests::{in_worlds, need, promise};
 use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 
 /// cargo looks at the directory of a dependency, opens its manifest, writes a cache, and says then what went wrong.
 #[test]
@@ -48,7 +48,7 @@ fn what_is_out_of_sight_is_named_to_who_speaks_late() {
 /// The library does not see a static program's calls, nor those that libc makes for itself.
 #[test]
 fn what_is_out_of_sight_is_named_by_the_words_of_a_command_that_fails() {
-    need!("busybox", "dash", "sort");
+    need!("busybox", "dash", "git", "sort");
     promise!(namespaces);
     in_worlds(|world| {
         let hidden = world.home.join("other/file");
@@ -62,10 +62,23 @@ fn what_is_out_of_sight_is_named_by_the_words_of_a_command_that_fails() {
             (format!("realpath -e {path}"), path),
             ("dash -c 'cd \"$HOME/other\"'".to_string(), hidden.parent().unwrap().to_str().unwrap()),
         ] {
-            let words = ["which is out of sight", &format!("allow it with --ro {named}")];
+            let words = ["is out of sight", &format!("allow it with --ro {named}")];
             one(&lines(world, &[], &line), &words);
             none(&lines(world, &["--ro", named], &line));
         }
+        // Where nobody has seen a call, none is said to have been refused.
+        for line in [format!("exit 1; cat {path}"), format!("git commit -m 'see {path}'")] {
+            let said = lines(world, &[], &line);
+            one(
+                &said,
+                &[&format!("sbx: {path}, which the command names, is out of sight"), "allow it with --ro "],
+            );
+            assert!(!said[0].contains("blocked") && !said[0].contains("may not"), "{said:?}");
+        }
+        let report = world.path("report.json");
+        let flags = ["--report", report.to_str().unwrap()];
+        lines(world, &flags, &format!("exit 1; cat {path}"));
+        assert!(world.read(&report).unwrap().contains(r#""confidence":"named""#));
         // A command that does without is not bothered.
         none(&lines(world, &[], &format!("busybox cat {path}; true")));
         // Nor is one that finds a file of the run's own there.
@@ -118,6 +131,70 @@ fn a_pattern_for_files_out_of_sight_asks_for_them() {
         for pattern in ["none/*.txt", "*.none", "[a.txt"] {
             none(&lines(world, &[], &format!("cat {}", at(pattern))));
         }
+    });
+}
+
+/// A flag that names what a link leads to brings no link.
+#[test]
+fn what_a_link_out_of_sight_leads_to_is_named_by_that_link() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        world.write_at_home("letters/one", "x\n");
+        let at = |name: &str| world.home.join(name).display().to_string();
+        for (target, link) in
+            [("letters", "post"), ("post", "mail"), ("letters/one", "one"), ("/usr/bin/env", "tool")]
+        {
+            symlink(target, world.home.join(link)).unwrap();
+        }
+        symlink(world.home.join("mail/one"), world.path("first")).unwrap();
+        for (named, asked) in [
+            ("post/one", "post/one"),
+            ("mail/one", "mail/one"),
+            ("one", "one"),
+            ("tool", "tool"),
+            ("project/first", "mail/one"),
+        ] {
+            let line = format!("cat {} > /dev/null", at(named));
+            let flag = format!("allow it with --ro {}", at(asked));
+            let said = lines(world, &[], &line);
+            one(&said, &[&format!("{}, which is out of sight", at(asked)), &flag]);
+            one(&lines(world, &["--explain"], &line), &[&flag]);
+            none(&lines(world, &["--ro", &at(asked)], &line));
+        }
+        // What a link leads to that is in sight is read by its own name.
+        none(&lines(world, &[], "cat /usr/bin/env > /dev/null; exit 3"));
+    });
+}
+
+/// A script finds its interpreter by a name of its own. One in an environment of Python's is a link, and takes what is
+/// around it.
+#[test]
+fn an_interpreter_out_of_sight_is_named_with_its_environment() {
+    promise!(namespaces);
+    in_worlds(|world| {
+        world.write_at_home("envs/one/pyvenv.cfg", "");
+        world.make_dir(&world.home.join("envs/one/bin"));
+        world.make_dir(&world.home.join("plain"));
+        for place in ["envs/one/bin", "plain"] {
+            symlink("/bin/sh", world.home.join(place).join("python")).unwrap();
+        }
+        for (at, asked) in [("envs/one/bin/python", "envs/one"), ("plain/python", "plain/python")] {
+            let [at, asked] = [at, asked].map(|name| world.home.join(name).display().to_string());
+            world.script("script", format!("#!{at}\nexit 0\n"));
+            for line in ["./script".to_string(), format!("{at} -c true")] {
+                for flags in [&[][..], &["--explain"]] {
+                    let said = lines(world, flags, &line);
+                    let words =
+                        [&*format!("may not execute {at}, which is out of sight"), &format!("--rox {asked}")];
+                    one(&said, &words);
+                    assert!(said[0].ends_with(words[1]), "{said:?}");
+                }
+                none(&lines(world, &["--rox", &asked], &line));
+            }
+        }
+        // Of one that is nowhere, nothing is said.
+        world.script("script", format!("#!{}/none\n", world.home.display()));
+        none(&lines(world, &[], "./script"));
     });
 }
 

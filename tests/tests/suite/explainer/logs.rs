@@ -49,6 +49,20 @@ fn who_fails_without_such_a_socket_gets_one() {
     });
 }
 
+/// tmux(1) and others have utempter(8) note who is logged in, and do without.
+#[test]
+fn a_helper_that_gains_no_rights_gets_no_line() {
+    const HELPER: &str = "/usr/lib/x86_64-linux-gnu/utempter/utempter";
+    need!(HELPER);
+    promise!(namespaces);
+    in_worlds(|world| {
+        let fails = format!("{HELPER} add host; true");
+        none(&lines(world, &[], &fails));
+        let loud = lines(world, &["-v"], &fails);
+        assert!(loud.iter().any(|line| line.contains("none gains rights in a sandbox")), "{loud:?}");
+    });
+}
+
 /// su(1) writes to the log that it has failed. That is not why.
 #[test]
 fn no_flag_and_no_profile_is_to_blame_for_a_set_user_id_program() {

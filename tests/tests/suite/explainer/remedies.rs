@@ -1,7 +1,7 @@
 //! What is proposed: the flag that helps, and no other.
 
 use super::{lines, none, one};
-use sbx_tests::{in_worlds, kernel, need, promise};
+use sbx_tests::{in_worlds, kernel, need, promise, stage};
 use std::os::unix::fs::PermissionsExt;
 
 /// The run's own home is the narrower answer, and lets the program succeed. A file that is there is named itself.
@@ -89,14 +89,83 @@ fn a_repository_is_opened_as_a_whole() {
         ];
         world.bare([&["git"][..], &save].concat()).run().success();
         let push = format!("git push -q {at} HEAD:refs/heads/pushed");
+        // Who pushes is to write there, though the first that is refused is to read.
         let said = lines(world, &[], &push);
-        assert!(said.len() == 1 && said[0].ends_with(&format!("allow it with --ro {at}")), "{said:?}");
+        assert!(said.len() == 1 && said[0].ends_with(&format!("allow it with --rw {at}")), "{said:?}");
         assert!(!other.join("refs/heads/pushed").exists());
+        let list = format!("git ls-remote {at}");
+        let said = lines(world, &[], &list);
+        assert!(said.len() == 1 && said[0].ends_with(&format!("allow it with --ro {at}")), "{said:?}");
+        none(&lines(world, &["--ro", at], &list));
         none(&lines(world, &["--rw", at], &push));
         assert!(other.join("refs/heads/pushed").exists());
+        // Both ends of a push look at a repository that is out of sight.
+        let hidden = world.home.join("hidden.git");
+        let at_home = hidden.to_str().unwrap();
+        world.bare(["git", "init", "-q", "--bare", at_home]).run().success();
+        let push = format!("git push -q {at_home} HEAD:refs/heads/pushed");
+        let said = lines(world, &[], &push);
+        let reads = said.iter().any(|line| line.contains("allow it with --ro"));
+        assert!(said[0].ends_with(&format!("allow it with --rw {at_home}")) && !reads, "{said:?}");
+        none(&lines(world, &["--rw", at_home], &push));
         let write = format!("echo x > {at}/objects/made");
         let said = lines(world, &[], &write);
         assert!(said.len() == 1 && said[0].ends_with(&format!("allow it with --rw {at}")), "{said:?}");
+    });
+}
+
+/// sed(1) writes a new file and gives it the name of the old one, which a mount holds where a flag has opened that file
+/// alone.
+#[test]
+fn a_file_that_is_opened_alone_is_replaced_where_its_directory_is_opened() {
+    need!("sed");
+    promise!(namespaces);
+    in_worlds(|world| {
+        let file = world.write_at_home("lib/index", "5\n");
+        let (path, directory) = (file.to_str().unwrap(), file.parent().unwrap().to_str().unwrap());
+        let named = [
+            &*format!("may not change {path}, which a rule opens without the directory that it is in"),
+            &*format!("allow it with --rw {directory}"),
+        ];
+        let (edit, remove) = (format!("sed -i s/5/6/ {path}"), format!("rm -f {path}"));
+        for flag in ["--ro", "--rw"] {
+            for line in [&edit, &remove] {
+                one(&lines(world, &[flag, path], line), &named);
+            }
+            one(&lines(world, &["--explain", flag, path], &remove), &named);
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), "5\n");
+        }
+        // A file of the run's own beside it is nobody's business.
+        let own = format!(
+            "echo x > {directory}/own; mv {directory}/own {directory}/none; rm {directory}/none; exit 3"
+        );
+        none(&lines(world, &["--rw", path], &own));
+        none(&lines(world, &["--rw", directory], &edit));
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "6\n");
+        none(&lines(world, &["--rw", directory], &remove));
+        assert!(!file.exists());
+    });
+}
+
+/// A rule opens what is read from a device and written to it.
+#[test]
+fn no_flag_is_proposed_for_the_mode_of_a_device() {
+    need!("touch", "tty");
+    promise!(namespaces);
+    in_worlds(|world| {
+        let said = lines(world, &[], "touch /dev/null");
+        one(&said, &["opens /dev/null to be read and written", "no flag lets"]);
+        assert!(!said[0].contains("allow it with"), "{said:?}");
+        none(&lines(world, &[], "echo x > /dev/null; exit 3"));
+        // Programs do without the mode of the caller's terminal.
+        let script =
+            "\"$0\" run -- sh -c 'chmod 600 \"$0\" || echo kept' \"$(tty)\"; echo all-told; read -r line";
+        let (running, terminal) = world.bare(["sh", "-c", script]).arg(stage::sbx()).start_on_terminal();
+        running.wait_for("all-told");
+        let told = running.so_far();
+        terminal.types("\r");
+        running.wait();
+        assert!(told.contains("kept") && !told.contains("sbx:"), "{told}");
     });
 }
 

@@ -129,11 +129,7 @@ impl Reach {
 }
 
 /// Names, whether each is allowed, and where the document says so.
-fn each(
-    node: Node,
-    place: &Place,
-    words: &[(&'static str, bool)],
-) -> Result<Vec<(String, Said)>, Fault> {
+fn each(node: Node, place: &Place, words: &[(&'static str, bool)]) -> Result<Vec<(String, Said)>, Fault> {
     let pairs = node.object(place)?.into_iter().map(|(name, node)| {
         let place = Place::Key(place, &name);
         let said = (node.word(&place, words)?, place.to_string());
