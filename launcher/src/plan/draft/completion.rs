@@ -1,7 +1,6 @@
 //! The second step: what depends on the directories and means that were made for the run.
 
 use crate::error::Refusal;
-use crate::host::Host;
 use crate::host::landlock::Version;
 use crate::plan::by_proxy;
 use crate::plan::commands::{self, Commands};
@@ -25,11 +24,6 @@ use crate::text::shown;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-
-/// For who asks about programs outside: where no variable names the home, they know it by the account.
-fn outside<'v>(host: &'v Host, variables: &Variables<'v>) -> Variables<'v> {
-    Variables { home: variables.home.or_else(|| host.account_home.get().as_deref()), ..*variables }
-}
 
 impl Draft<'_> {
     /// Decides the rest.
@@ -82,9 +76,7 @@ impl Draft<'_> {
         let layout = namespaces.as_ref().ok().map(|layout| &**layout);
         let missing = match layout {
             Some(layout) => layout.watched.iter().cloned().collect(),
-            None if record.is_some() => {
-                namespaces::missing(profile, &outside(host, &variables), directory, rules, &listings)
-            }
+            None if record.is_some() => namespaces::missing(profile, &variables, directory, rules, &listings),
             None => Vec::new(),
         };
         let absent = rules.iter().filter(|rule| rule.optional && listings.lack(&rule.path));
@@ -329,7 +321,7 @@ impl Draft<'_> {
             denied: &paths.denied,
             protected: namespaces::protected(
                 profile,
-                &outside(host, variables),
+                variables,
                 directory,
                 repository,
                 &host.search().dirs,

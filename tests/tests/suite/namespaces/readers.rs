@@ -34,19 +34,6 @@ fn readers_are_found_where_variables_say() {
     });
 }
 
-/// Where no variable names the home, programs outside know it by the account. That of `nobody` has none.
-#[test]
-fn without_a_home_nothing_stands_in_for_what_nobody_reads() {
-    in_namespaces(|world| {
-        if !world.user.switch {
-            return;
-        }
-        let list = || shell(world, &["-q"], "ls -A");
-        list().env("HOME", "/nonexistent").run().success().prints("");
-        list().no_env("HOME").run().success().prints("");
-    });
-}
-
 /// By each of the names that a program outside reads, and for each program that reads one.
 #[test]
 fn files_that_the_users_programs_read_cannot_be_made() {
