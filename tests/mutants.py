@@ -634,6 +634,8 @@ MUTANTS = [
      "self.unchanged == changed(&self.path)", "self.unchanged.is_some()", ["lib:scratch"]),
     ("scratch-of-killed-runs", "launcher/src/enforce/scratch.rs",
      "changed(&path).filter(|_| is_empty_directory(&path));", "changed(&path);", ["lib:scratch"]),
+    ("removed-is-not-closed", "launcher/src/run/aftermath/search.rs", " && ages.names > 0)", ")",
+     ["lib:run::aftermath::search"]),
     ("layers-beside-orders", "launcher/src/sys/ahead.rs", "    shared.changes(WORKS, next);",
      "    shared.changes(WORKS, if next == LAYS { WAITS } else { next });\n"
      "    std::thread::sleep(Duration::from_millis(5));\n    shared.asks_for_layers();", ["lib:ahead"]),

@@ -227,8 +227,9 @@ impl<F: FnMut(&Path)> Search<'_, F> {
     }
 
     fn closed(&mut self, place: &Path) {
-        let own = self.root.place(place);
-        if !own.is_ok_and(|own| self.is_changed(&own, OsStr::new(""))) {
+        let ages = self.root.place(place).and_then(|own| own.ages(OsStr::new("")));
+        // One that was removed has no name left.
+        if !ages.is_ok_and(|ages| ages.changed >= self.since && ages.names > 0) {
             return;
         }
         self.noticed.more_closed |= self.noticed.closed.len() == MOST_CLOSED;
@@ -389,5 +390,17 @@ mod tests {
         let later = SystemTime::now() + std::time::Duration::from_secs(60);
         with_room(ROOM, (&root, later, Instant::now()), |_| found += 1);
         assert!(found < expected.len());
+    }
+
+    /// Somebody outside has removed the workspace during the run.
+    #[test]
+    fn a_directory_that_was_removed_is_not_closed() {
+        let scratch = Scratch::create(None).unwrap();
+        let top = scratch.path().join("top");
+        fs::create_dir(&top).unwrap();
+        let root = Directory::open(&top).unwrap();
+        fs::remove_dir(&top).unwrap();
+        let given = (&root, SystemTime::UNIX_EPOCH, Instant::now());
+        assert!(with_room(ROOM, given, |_| ()).closed.is_empty());
     }
 }
