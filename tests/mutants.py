@@ -638,6 +638,7 @@ MUTANTS = [
      ["lib:run::aftermath::search"]),
     ("layers-beside-orders", "launcher/src/sys/ahead.rs", "    shared.changes(WORKS, next);",
      "    shared.changes(WORKS, if next == LAYS { WAITS } else { next });\n"
+     "    let _ = futex::wake(&shared.does, futex::Flags::empty(), 1);\n"
      "    std::thread::sleep(Duration::from_millis(5));\n    shared.asks_for_layers();", ["lib:ahead"]),
     ("network-entered", "launcher/src/sys/ahead.rs",
      "if namespace::network()? != self.network {", "if false && namespace::network()? != self.network {", ["lib:ahead"]),
