@@ -198,6 +198,8 @@ pub fn changes() -> Option<File> {
 /// Tells whether anything was mounted or unmounted in this mount namespace.
 pub struct Changes {
     table: File,
+    /// The same for who waits: each open file is told each change once, also by an epoll_ctl(2) that is too late.
+    waker: File,
     happened: Cell<bool>,
     /// Whose it is. The kernel tells each change once, be it a copy of that process that asks.
     owner: process::Pid,
@@ -215,8 +217,9 @@ impl Changes {
     }
 
     fn told_by(table: &Path) -> Result<Changes, SyscallError> {
-        let table = File::open(table).of(TABLE)?;
-        Ok(Changes { table, happened: Cell::new(false), owner: process::id() })
+        let open = || File::open(table).of(TABLE);
+        let (waker, table) = (open()?, open()?);
+        Ok(Changes { table, waker, happened: Cell::new(false), owner: process::id() })
     }
 
     /// Takes note of a change that the kernel has told elsewhere ([`Changes::as_fd`]).
@@ -226,22 +229,23 @@ impl Changes {
 
     /// Whether it was. A copy of the process (fork(2)) is told nothing.
     pub fn happened(&self) -> bool {
-        if process::id() != self.owner {
-            return false;
-        }
+        process::id() == self.owner && (self.happened.get() || self.is_news())
+    }
+
+    /// Whether it was since this was last asked.
+    pub fn is_news(&self) -> bool {
         // An error tells nothing, and so counts as a change.
         let mut entry = [libc::pollfd { fd: self.table.as_raw_fd(), events: libc::POLLPRI, revents: 0 }];
-        if !self.happened.get() {
-            self.happened.set(!matches!(poll_entries(&mut entry, 0), Ok(0)));
-        }
-        self.happened.get()
+        let is_news = !matches!(poll_entries(&mut entry, 0), Ok(0));
+        self.happened.set(self.happened.get() || is_news);
+        is_news
     }
 }
 
 impl AsFd for Changes {
-    /// Where the kernel tells each change once (POLLPRI).
+    /// Where the kernel tells who waits of changes (POLLPRI). What has changed before that, [`Changes::is_news`] tells.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.table.as_fd()
+        self.waker.as_fd()
     }
 }
 
@@ -297,6 +301,7 @@ mod tests {
         // For poll(2) that is what a changed table is.
         let mut changes = Changes {
             table: OwnedFd::from(there).into(),
+            waker: File::open("/dev/null").unwrap(),
             happened: Cell::new(false),
             owner: process::parent(),
         };

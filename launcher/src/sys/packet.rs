@@ -75,6 +75,10 @@ pub fn next(
     }
     if let Some(mounts) = mounts {
         epoll::add(&waits, mounts.as_fd(), EventData::new_u64(MOUNTS), EventFlags::PRI).of(add)?;
+        // What changed before that, nobody is woken for.
+        if mounts.is_news() {
+            return Ok(Came::Other);
+        }
     }
     let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
     loop {
