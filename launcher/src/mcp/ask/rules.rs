@@ -80,7 +80,7 @@ fn is_of_system(path: &Path) -> bool {
 
 /// Hidden files are where programs keep keys and settings; others say by their names what they are.
 fn looks_secret(path: &Path) -> bool {
-    const WORDS: [&str; 4] = ["id_", "keyring", "passwd", "private"];
+    const WORDS: [&str; 5] = ["id_", "keyring", "passwd", "private", "token"];
     path.iter().any(|name| {
         let is_hidden = name.as_encoded_bytes().starts_with(b".");
         let text = name.to_string_lossy().to_lowercase();
@@ -101,6 +101,7 @@ mod tests {
             "/srv/app/server.pem",
             "/srv/app/My-Secrets",
             "/srv/tokens.json",
+            "/srv/my-tokens-of-old",
             "/srv/id_ed25519",
         ] {
             assert!(looks_secret(Path::new(secret)), "{secret}");
