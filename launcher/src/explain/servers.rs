@@ -34,30 +34,25 @@ impl Protocol {
 
 /// Whether a socket waits at this address in the network of a process. `self` is this process.
 pub fn waits(process: &str, protocol: Protocol, address: SocketAddr) -> bool {
-    let (tables, state) = protocol.tables();
-    let address = SocketAddr::new(address.ip().to_canonical(), address.port());
     // A socket for IPv6 takes IPv4 as well, and never the other way round.
-    let mut tables = tables.iter().zip([false, true]).skip(usize::from(address.is_ipv6()));
-    tables.any(|(table, ipv6)| {
-        let is_asked = process == "self" && protocol == Protocol::Tcp;
-        if let Some(listeners) = is_asked.then(|| listeners::at(address.port(), ipv6).ok()).flatten() {
-            return has(&listeners, address);
-        }
-        let mut all = table_of(process, table).into_iter().flat_map(|table| waiting(table, protocol, state));
-        all.any(|local| takes(local, address))
-    })
+    let families = [false, true].into_iter().skip(usize::from(address.ip().to_canonical().is_ipv6()));
+    families.into_iter().any(|ipv6| has(&listed(process, protocol, address.port(), ipv6), address))
 }
 
 /// Where TCP connections are waited for in this process's network.
 pub fn all() -> Vec<SocketAddr> {
-    let (tables, state) = Protocol::Tcp.tables();
-    let tables = tables.into_iter().zip([false, true]);
-    let each = tables.map(|(table, ipv6)| {
-        let by_table =
-            || table_of("self", table).into_iter().flat_map(|all| waiting(all, Protocol::Tcp, state));
-        listeners::at(0, ipv6).unwrap_or_else(|_| by_table().collect())
-    });
-    each.flatten().collect()
+    [false, true].into_iter().flat_map(|ipv6| listed("self", Protocol::Tcp, 0, ipv6)).collect()
+}
+
+/// Where sockets of one family wait: those of a port at least, or of all (0).
+fn listed(process: &str, protocol: Protocol, port: u16, ipv6: bool) -> Vec<SocketAddr> {
+    let is_asked = process == "self" && protocol == Protocol::Tcp;
+    if let Some(found) = is_asked.then(|| listeners::at(port, ipv6).ok()).flatten() {
+        return found;
+    }
+    let (tables, state) = protocol.tables();
+    let table = table_of(process, tables[usize::from(ipv6)]);
+    table.into_iter().flat_map(|table| waiting(table, protocol, state)).collect()
 }
 
 /// Whether one of these takes what is sent to an address.

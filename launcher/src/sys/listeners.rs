@@ -1,8 +1,10 @@
 //! Who waits for TCP connections in this process's network (sock_diag(7), Linux 3.3). A table in /proc tells it as well
 //! (proc_pid_net(5)), but to read it the kernel goes over every place where a connection may be: 5 ms and more.
 
+use crate::sys::netlink::{self, HEADER};
 use crate::sys::{OfCall, SyscallError};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, netlink};
+use rustix::net::netlink::SOCK_DIAG;
+use rustix::net::{RecvFlags, SendFlags};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,17 +12,13 @@ use std::net::{IpAddr, SocketAddr};
 const LISTENS: u8 = 10;
 /// `SOCK_DIAG_BY_FAMILY` (linux/sock_diag.h).
 const BY_FAMILY: u16 = 20;
-/// The lengths of struct nlmsghdr and struct inet_diag_req_v2.
-const HEADER: usize = 16;
+/// The length of struct inet_diag_req_v2.
 const REQUEST: usize = 56;
 const ROOM: usize = 32 * 1024;
 
 /// The addresses of one family at which somebody waits: at this port, or at any (0).
 pub fn at(port: u16, ipv6: bool) -> Result<Vec<SocketAddr>, SyscallError> {
-    let flags = SocketFlags::CLOEXEC;
-    let protocol = Some(netlink::SOCK_DIAG);
-    let socket = rustix::net::socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, protocol);
-    let socket = socket.of("socket(AF_NETLINK)")?;
+    let socket = netlink::open(Some(SOCK_DIAG))?;
     rustix::net::send(&socket, &request(port, ipv6), SendFlags::empty()).of("sendto(SOCK_DIAG_BY_FAMILY)")?;
     let (mut room, mut found) = (vec![0; ROOM], Vec::new());
     loop {
@@ -40,22 +38,14 @@ pub fn at(port: u16, ipv6: bool) -> Result<Vec<SocketAddr>, SyscallError> {
     }
 }
 
-/// A dump of those that listen, as struct nlmsghdr and struct inet_diag_req_v2.
-fn request(port: u16, ipv6: bool) -> [u8; HEADER + REQUEST] {
+/// A dump of those that listen, as struct inet_diag_req_v2: family, protocol, two bytes more, states, port.
+fn request(port: u16, ipv6: bool) -> Vec<u8> {
     let family = if ipv6 { libc::AF_INET6 } else { libc::AF_INET };
-    let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
-    let parts: [&[u8]; 6] = [
-        &((HEADER + REQUEST) as u32).to_ne_bytes(),
-        &BY_FAMILY.to_ne_bytes(),
-        &flags.to_ne_bytes(),
-        &[0; 8],
-        &[family as u8, libc::IPPROTO_TCP as u8, 0, 0],
-        &(1_u32 << LISTENS).to_ne_bytes(),
-    ];
-    let mut whole = [0; HEADER + REQUEST];
-    let bytes = parts.into_iter().flatten().chain(&port.to_be_bytes()).copied().collect::<Vec<u8>>();
-    whole.iter_mut().zip(bytes).for_each(|(to, byte)| *to = byte);
-    whole
+    let mut body = vec![family as u8, libc::IPPROTO_TCP as u8, 0, 0];
+    body.extend((1_u32 << LISTENS).to_ne_bytes());
+    body.extend(port.to_be_bytes());
+    body.resize(REQUEST, 0);
+    netlink::message((BY_FAMILY, libc::NLM_F_REQUEST | libc::NLM_F_DUMP), &body)
 }
 
 /// The first of several messages: its kind, its body, and those after it.

@@ -35,6 +35,7 @@ pub mod mount;
 pub mod mounted;
 #[allow(unsafe_code)] // ioctl(2) for a network interface.
 pub mod namespace;
+pub mod netlink;
 #[allow(unsafe_code)] // fcntl(2) with F_NOTIFY.
 pub mod new_names;
 pub mod number;

@@ -1,7 +1,8 @@
 //! Interfaces, addresses and routes of the calling process's network namespace (rtnetlink(7)).
 
+use crate::sys::netlink::{self, HEADER};
 use crate::sys::{OfCall, SyscallError};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
+use rustix::net::{RecvFlags, SendFlags};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -103,8 +104,7 @@ struct Netlink(OwnedFd);
 
 impl Netlink {
     fn open() -> Result<Netlink, SyscallError> {
-        let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
-        rustix::net::socket_with(family, SocketType::RAW, flags, None).of("socket").map(Netlink)
+        netlink::open(None).map(Netlink)
     }
 
     /// `ip route add local default dev lo`.
@@ -124,20 +124,9 @@ impl Netlink {
         }
     }
 
-    /// Sends a message (struct nlmsghdr, and what it is about), and takes the reply to it.
-    fn exchange(
-        &self,
-        call: &'static str,
-        (kind, flags): (u16, i32),
-        body: &[u8],
-    ) -> Result<Reply, SyscallError> {
-        let mut message = Vec::with_capacity(HEADER + body.len());
-        message.extend((HEADER as u32 + body.len() as u32).to_ne_bytes());
-        message.extend(kind.to_ne_bytes());
-        message.extend((flags as u16).to_ne_bytes());
-        message.extend([0; 8]);
-        message.extend(body);
-        rustix::net::send(&self.0, &message, SendFlags::empty()).of(call)?;
+    /// Sends a message, and takes the reply to it.
+    fn exchange(&self, call: &'static str, kind: (u16, i32), body: &[u8]) -> Result<Reply, SyscallError> {
+        rustix::net::send(&self.0, &netlink::message(kind, body), SendFlags::empty()).of(call)?;
         let mut answer = [0; 512];
         let (_, length) = rustix::net::recv(&self.0, &mut answer[..], RecvFlags::empty()).of("recv")?;
         Reply::parse(answer.get(..length).unwrap_or_default())
@@ -145,9 +134,6 @@ impl Netlink {
             .of(call)
     }
 }
-
-/// The length of struct nlmsghdr.
-const HEADER: usize = 16;
 
 /// What the kernel says to a message.
 #[derive(Debug, PartialEq, Eq)]

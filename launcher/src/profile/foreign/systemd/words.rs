@@ -45,31 +45,26 @@ fn syntax(directive: &str) -> Syntax {
 
 /// The words of a value.
 pub fn words(setting: &Setting) -> Result<Vec<String>, ProfileCause> {
-    let syntax = syntax(&setting.name);
-    let mut words = Vec::new();
-    let mut rest = start(&setting.value);
-    while !rest.is_empty() {
-        let mut chars = rest.chars();
-        let (word, _) = word(&mut chars, is_blank, syntax).map_err(|why| setting.wrong(why))?;
-        words.push(word);
-        rest = start(chars.as_str());
-    }
-    Ok(words)
+    each(setting, |chars, syntax| word(chars, is_blank, syntax).map(|(word, _)| word))
 }
 
 /// The words of a list of binds, each in the parts that colons divide it into.
 pub fn binds(setting: &Setting) -> Result<Vec<Vec<String>>, ProfileCause> {
-    let syntax = syntax(&setting.name);
-    let ends: Ends = |c| is_colon(c) || is_blank(c);
-    let mut binds = Vec::new();
-    let mut rest = start(&setting.value);
+    each(setting, |chars, syntax| parts(chars, |c| is_colon(c) || is_blank(c), syntax))
+}
+
+/// What stands between the blanks of a value, each as it is read.
+fn each<T>(
+    setting: &Setting,
+    read: impl Fn(&mut Chars<'_>, Syntax) -> Result<T, String>,
+) -> Result<Vec<T>, ProfileCause> {
+    let (syntax, mut all, mut rest) = (syntax(&setting.name), Vec::new(), start(&setting.value));
     while !rest.is_empty() {
         let mut chars = rest.chars();
-        let parts = parts(&mut chars, ends, syntax).map_err(|why| setting.wrong(why))?;
-        binds.push(parts);
+        all.push(read(&mut chars, syntax).map_err(|why| setting.wrong(why))?);
         rest = start(chars.as_str());
     }
-    Ok(binds)
+    Ok(all)
 }
 
 /// The path of a word of `TemporaryFileSystem=`, and its options.
