@@ -116,12 +116,12 @@ pub fn proxy(bytes: &[u8]) {
             assert!(before == Asked::Unfinished || before == asked, "{end}: {before:?}, then {asked:?}");
         }
         let Asked::Wish(length, wish) = asked else { continue };
-        assert!(length <= bytes.len() && wish.head.is_empty() == (wish.form != Form::Request));
+        assert!(length <= bytes.len() && wish.head.is_empty() != wish.form.is_request());
         let told = plain::write(&wish.host, wish.port).unwrap();
         let (host, port) = (wish.host.clone(), wish.port);
         let same = Wish { host, port, form: Form::Plain, head: Vec::new() };
         assert_eq!(proxy::read(&told, false), Asked::Wish(told.len(), same));
-        if wish.form == Form::Request {
+        if wish.form.is_request() {
             let Said::Host(text) = http::host(&wish.head) else { panic!("{:?}", wish.head) };
             let text = String::from_utf8(text).unwrap();
             let bare = text.trim_matches(['[', ']']);

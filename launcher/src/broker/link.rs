@@ -144,7 +144,7 @@ impl Link {
         let new = Link::new(id, socket, host, port, (Vec::new(), look_time), is_roomy);
         // No call waits for it but those whose way to the host the supervisor has found.
         let ends = new.ends.filter(|_| form == Form::Plain);
-        let looks_later = if form == Form::Request { Vec::new() } else { protocols };
+        let looks_later = if form.is_request() { Vec::new() } else { protocols };
         Link { form: Some(form), looks_later, head, ends, ..new }
     }
 

@@ -18,8 +18,8 @@ pub const CONNECTED: &[u8] = b"HTTP/1.1 200 Connection established\r\n\r\n";
 
 const BAD_REQUEST: &[u8] = b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
-/// The answer when the host is not reached.
-pub fn failure(errno: i32) -> Vec<u8> {
+/// The answer when the host is not reached. Without its body, it still says how long that would be.
+pub fn failure(errno: i32, has_body: bool) -> Vec<u8> {
     let (status, why) = match errno {
         libc::EACCES | libc::EADDRNOTAVAIL => {
             ("403 Forbidden", "the rules of this run do not allow this host")
@@ -29,7 +29,8 @@ pub fn failure(errno: i32) -> Vec<u8> {
     };
     let body = format!("sbx: {why}\n");
     let head = "Connection: close\r\nContent-Type: text/plain\r\nContent-Length";
-    format!("HTTP/1.1 {status}\r\n{head}: {}\r\n\r\n{body}", body.len()).into_bytes()
+    let sent = if has_body { &*body } else { "" };
+    format!("HTTP/1.1 {status}\r\n{head}: {}\r\n\r\n{sent}", body.len()).into_bytes()
 }
 
 /// Reads a request.
@@ -88,7 +89,8 @@ fn to_host(method: &str, target: &str, version: u8, headers: &[Header<'_>]) -> O
         }
     }
     head.extend(b"Connection: close\r\n\r\n");
-    Some(Wish { host, port: port.unwrap_or(USUAL_PORT), form: Form::Request, head })
+    let form = if method == "HEAD" { Form::Head } else { Form::Request };
+    Some(Wish { host, port: port.unwrap_or(USUAL_PORT), form, head })
 }
 
 /// A host and a port. There is no name of a user: not everybody reads one in the same way.

@@ -19,10 +19,19 @@ pub enum Form {
     Connect,
     /// A request for the host, which answers it.
     Request,
+    /// A request for the host, and for no more than the head of an answer (RFC 9110, 9.3.2).
+    Head,
     /// SOCKS: it waits for an answer as well.
     Socks,
     /// As the supervisor says it: there is no answer, and what follows is for the host.
     Plain,
+}
+
+impl Form {
+    /// Whether it is a request for the host.
+    pub fn is_request(self) -> bool {
+        matches!(self, Form::Request | Form::Head)
+    }
 }
 
 /// Whom a client wants to reach.
@@ -65,9 +74,11 @@ pub fn read(bytes: &[u8], is_greeted: bool) -> Asked {
 pub fn answer(form: Form, failed: Option<i32>) -> Option<Vec<u8>> {
     match (form, failed) {
         (Form::Connect, None) => Some(http::CONNECTED.to_vec()),
-        (Form::Connect | Form::Request, Some(errno)) => Some(http::failure(errno)),
+        (Form::Connect | Form::Request | Form::Head, Some(errno)) => {
+            Some(http::failure(errno, form != Form::Head))
+        }
         (Form::Socks, failed) => Some(socks::reply(failed).to_vec()),
-        (Form::Request, None) | (Form::Plain, _) => None,
+        (Form::Request | Form::Head, None) | (Form::Plain, _) => None,
     }
 }
 

@@ -131,3 +131,21 @@ fn answers_are_whole() {
         assert!(head.contains(&format!("Content-Length: {}", body.len())), "{answer}");
     }
 }
+
+/// What follows the head would be taken for the next answer.
+#[test]
+fn an_answer_to_head_has_no_body() {
+    let form = |method: &str| {
+        let request = format!("{method} http://a.example/ HTTP/1.1\r\n\r\n");
+        match read(request.as_bytes(), false) {
+            Asked::Wish(_, wish) => wish.form,
+            other => panic!("{other:?}"),
+        }
+    };
+    // Methods are told apart by case.
+    assert_eq!((form("GET"), form("head")), (Form::Request, Form::Request));
+    let whole = answer(form("GET"), Some(libc::EACCES)).unwrap();
+    let head = answer(form("HEAD"), Some(libc::EACCES)).unwrap();
+    assert!(whole.starts_with(&head) && whole.len() > head.len() && head.ends_with(b"\r\n\r\n"));
+    assert_eq!(answer(form("HEAD"), None), None);
+}

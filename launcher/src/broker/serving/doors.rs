@@ -89,7 +89,7 @@ impl Loop {
         } else {
             return self.refuse_client(&socket, form, host.to_string(), port);
         };
-        if form == Form::Request && !protocols.is_empty() && !protocols.contains(&Protocol::Http) {
+        if form.is_request() && !protocols.is_empty() && !protocols.contains(&Protocol::Http) {
             let protocol = protocols.first().copied().unwrap_or(Protocol::Tls);
             self.teller.tell(&Event::Mismatch { host: host.to_string(), port, said: None, protocol });
             return turn_away(&socket, form);
