@@ -38,6 +38,8 @@ const AFTER_FAILURE: Duration = Duration::from_millis(50);
 const MUTE: &str = "there is one already, which does not answer";
 /// Of a socket at which another process listens.
 const NO_POOL: &str = "who listens at its socket is no pool";
+/// Of a socket that a pool may wait at, for all that this process can see.
+const UNSEEN: &str = "this process cannot tell who listens at its socket";
 /// What the pool writes when its first run waits.
 const READY: &[u8] = b"\0";
 
@@ -74,7 +76,8 @@ pub fn start(request: &Request, size: usize, idle: Duration) -> Result<Started, 
         Ok((pool, _)) if peer::is_pool(pool) => return Ok(Started::Already(pool)),
         Ok(_) => return Err(refused(NO_POOL)),
         Err(failed) if failed.errno() == libc::EAGAIN => return Err(refused(MUTE)),
-        Err(_) => {}
+        Err(failed) if is_dead(&failed) => {}
+        Err(_) => return Err(refused(UNSEEN)),
     }
     run::hear_of_children()?;
     let (reader, writer) = descriptor::pipe().map_err(cannot("start the pool"))?;
@@ -404,18 +407,25 @@ pub fn stop(request: Option<&Request>) -> Result<usize, Refusal> {
                 ended += 1;
                 None
             }
+            Ok(_) => Some(NO_POOL),
             Err(failed) if failed.errno() == libc::EAGAIN => Some("it does not answer"),
-            _ => None,
+            Err(failed) if is_dead(&failed) => None,
+            // What confines this process does not confine the pool.
+            Err(_) => Some(UNSEEN),
         };
         match why {
             Some(why) => left = Some((path, why)),
-            // Of one that was killed.
             None => drop(fs::remove_file(&path)),
         }
     }
     left.map_or(Ok(ended), |(path, why)| {
         Err(Refusal::new(format!("cannot end the pool at '{}': {why}", shown(&path))))
     })
+}
+
+/// Whether nobody listens at a socket, or it is gone. What refuses a connection to this process has other errors.
+fn is_dead(failed: &SyscallError) -> bool {
+    matches!(failed.errno(), libc::ECONNREFUSED | libc::ENOENT)
 }
 
 /// A connection, as soon as the queue has room.
@@ -428,5 +438,21 @@ fn connect(path: &Path) -> Result<OwnedFd, SyscallError> {
             }
             connected => return connected,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::enforce::scratch::Scratch;
+
+    #[test]
+    fn a_socket_is_dead_if_nobody_listens() {
+        let scratch = Scratch::create(None).unwrap();
+        let path = scratch.path().join("s");
+        let listener = packet::listen(&path, BACKLOG).unwrap();
+        assert!(connect(&path).is_ok());
+        drop(listener);
+        assert!(connect(&path).is_err_and(|failed| is_dead(&failed)));
     }
 }

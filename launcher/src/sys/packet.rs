@@ -106,28 +106,39 @@ pub fn next(
     }
 }
 
-/// The process at the other end, and its user: who connected, or who listened.
+/// The process at the other end, and its user: who connected, or who listened. A process without a number in this
+/// process's pid namespace has 0, for which rustix has no room.
 pub fn peer(socket: BorrowedFd<'_>) -> Result<(Pid, u32), SyscallError> {
-    let found = sockopt::socket_peercred(socket).of("getsockopt(SO_PEERCRED)")?;
-    Ok((found.pid.as_raw_nonzero().get(), found.uid.as_raw()))
+    let room = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let found = option(socket, libc::SO_PEERCRED, "getsockopt(SO_PEERCRED)", room)?;
+    Ok((found.pid, found.uid))
 }
 
 /// A descriptor that stands for the process that connected, whatever its number is by now (SO_PEERPIDFD, Linux 6.5).
 /// An older kernel has none but of the process that has the number.
 pub fn peer_held(socket: BorrowedFd<'_>) -> Result<OwnedFd, SyscallError> {
     const PEER_PIDFD: libc::c_int = 77;
-    let mut number: libc::c_int = -1;
-    let mut length = size_of::<libc::c_int>() as libc::socklen_t;
-    // SAFETY: room for the answer, and its length.
-    let result = unsafe {
-        let (value, length) = ((&raw mut number).cast(), &raw mut length);
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, PEER_PIDFD, value, length)
-    };
-    match checked("getsockopt(SO_PEERPIDFD)", result) {
-        Ok(_) => Ok(descriptor::own(number)),
+    match option(socket, PEER_PIDFD, "getsockopt(SO_PEERPIDFD)", -1) {
+        Ok(number) => Ok(descriptor::own(number)),
         Err(failed) if failed.errno() == libc::ENOPROTOOPT => crate::sys::process::open_pid(peer(socket)?.0),
         Err(failed) => Err(failed),
     }
+}
+
+/// An option of a socket, which is plain numbers. `room`: what it is written over.
+fn option<T: Copy>(
+    socket: BorrowedFd<'_>,
+    option: libc::c_int,
+    call: &'static str,
+    mut room: T,
+) -> Result<T, SyscallError> {
+    let mut length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: room for the answer, and its length.
+    let result = unsafe {
+        let (value, length) = ((&raw mut room).cast(), &raw mut length);
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, value, length)
+    };
+    checked(call, result).map(|_| room)
 }
 
 /// Sends one packet, without waiting for room.

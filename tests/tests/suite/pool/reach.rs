@@ -43,6 +43,12 @@ fn nobody_inside_reaches_the_pool() {
             let out = place(world.sbx(words), world).run();
             assert!(!Path::new(&ran).exists(), "{flags:?}: {out}");
         }
+        // Nor does it take the socket of a pool away that it cannot see.
+        let open =
+            ["run", "--static", "confine", "--rox", &sbx, "--rw", &runtime, "--env", "XDG_RUNTIME_DIR"];
+        let stop = ["--", &sbx, "pool", "stop", "--all"];
+        let out = place(world.sbx(open.iter().chain(&stop)), world).run().failed();
+        assert!(socket.exists(), "{out}");
         pool.sh("true").success();
     });
 }
