@@ -4,7 +4,8 @@
 //! what the name is, not what the name does. So only printable ASCII and letters and digits of left-to-right
 //! scripts stay as they are.
 
-use std::io::IsTerminal;
+use serde_json::Value;
+use std::io::{self, IsTerminal, Write};
 use std::ops::RangeInclusive;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -31,13 +32,37 @@ pub fn shown(path: &Path) -> String {
 }
 
 /// Units of sizes, each 1,024 of the one before.
-pub const UNITS: [&str; 6] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
+const UNITS: [&str; 6] = ["bytes", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 /// Shows a size exactly, in the largest unit of which it is a whole number.
 #[must_use]
 pub fn exact_size(bytes: u64) -> String {
-    let unit = if bytes == 0 { 0 } else { (bytes.trailing_zeros() as usize / 10).min(UNITS.len() - 1) };
-    format!("{} {}", bytes >> (10 * unit), UNITS[unit])
+    match (bytes.trailing_zeros() as usize / 10).min(UNITS.len() - 1) {
+        unit if unit > 0 && bytes > 0 => format!("{} {}", bytes >> (10 * unit), UNITS[unit]),
+        _ => byte_count(bytes),
+    }
+}
+
+/// Shows a number of bytes.
+#[must_use]
+pub fn byte_count(bytes: u64) -> String {
+    if bytes == 1 { "1 byte".to_string() } else { format!("{bytes} bytes") }
+}
+
+/// Shows a size in the unit that fits, with one digit after the point.
+#[must_use]
+pub fn rounded_size(bytes: u64) -> String {
+    let (mut amount, mut unit) = (bytes as f64, 0);
+    while amount >= 1024.0 && unit + 1 < UNITS.len() {
+        (amount, unit) = (amount / 1024.0, unit + 1);
+    }
+    if unit == 0 { byte_count(bytes) } else { format!("{amount:.1} {}", UNITS[unit]) }
+}
+
+/// Shows a number of things, whose plural ends in an s.
+#[must_use]
+pub fn counted(number: usize, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
 }
 
 /// Shows a character from outside on a terminal: what moves the cursor, turns the text around it or shows nothing
@@ -181,6 +206,55 @@ fn tail(bytes: &[u8], room: usize) -> String {
     pieces[first..].concat()
 }
 
+/// A JSON document of many lines that people read and edit: what can be seen as it is stays as it is.
+#[must_use]
+pub fn json_document(value: &Value) -> String {
+    json_lines(value, |c| is_plain(c) || !c.is_ascii() && !c.is_control() && !is_invisible(c))
+}
+
+/// The same of what `sbx` has found, for people and programs: in printable ASCII.
+#[must_use]
+pub fn ascii_json_document(value: &Value) -> String {
+    json_lines(value, is_plain)
+}
+
+fn json_lines(value: &Value, is_plain: impl Fn(char) -> bool) -> String {
+    // Others than these are in strings alone.
+    let text = format!("{value:#}\n");
+    let mut plain = Vec::with_capacity(text.len());
+    match escape_json(&text, |c| c == '\n' || is_plain(c), &mut plain) {
+        Ok(()) => String::from_utf8_lossy(&plain).into_owned(),
+        Err(_) => text,
+    }
+}
+
+/// Writes a part of a string of JSON in printable ASCII.
+pub fn escape_json_string<W: ?Sized + Write>(text: &str, writer: &mut W) -> io::Result<()> {
+    escape_json(text, is_plain, writer)
+}
+
+fn is_plain(character: char) -> bool {
+    (' '..='~').contains(&character)
+}
+
+fn escape_json<W: ?Sized + Write>(
+    text: &str,
+    is_plain: impl Fn(char) -> bool,
+    writer: &mut W,
+) -> io::Result<()> {
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| !is_plain(c)) {
+        let (plain, odd) = rest.split_at(at);
+        writer.write_all(plain.as_bytes())?;
+        let mut letters = odd.chars();
+        for unit in letters.next().into_iter().flat_map(|c| c.encode_utf16(&mut [0; 2]).to_vec()) {
+            write!(writer, "\\u{unit:04x}")?;
+        }
+        rest = letters.as_str();
+    }
+    writer.write_all(rest.as_bytes())
+}
+
 /// A word in a colour (`31` is red), where colours are wanted.
 #[must_use]
 pub fn paint(word: &str, colour: &str, coloured: bool) -> String {
@@ -196,16 +270,29 @@ pub fn wants_colours(stream: &impl IsTerminal) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{exact_size, host_name, is_invisible, process_name};
+    use super::{counted, exact_size, host_name, is_invisible, json_document, process_name, rounded_size};
+    use serde_json::{Value, json};
 
     #[test]
     fn sizes_are_whole_numbers_of_their_unit() {
         let sizes = [0, 1, 1000, 1 << 10, 1536, 64 << 10, 100 << 20, 3 << 40, 1 << 60, u64::MAX];
         let shown = sizes.map(exact_size);
         let expected =
-            ["0 bytes", "1 bytes", "1000 bytes", "1 KiB", "1536 bytes", "64 KiB", "100 MiB", "3 TiB"];
+            ["0 bytes", "1 byte", "1000 bytes", "1 KiB", "1536 bytes", "64 KiB", "100 MiB", "3 TiB"];
         assert_eq!(shown[..8], expected);
         assert_eq!(shown[8..], ["1024 PiB".to_string(), format!("{} bytes", u64::MAX)]);
+    }
+
+    #[test]
+    fn sizes_that_are_rounded_have_one_digit_after_the_point() {
+        let shown = [0, 1, 1023, 1 << 10, 1536, 100 << 20, u64::MAX].map(rounded_size);
+        let expected = ["0 bytes", "1 byte", "1023 bytes", "1.0 KiB", "1.5 KiB", "100.0 MiB", "16384.0 PiB"];
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn one_thing_has_no_plural() {
+        assert_eq!([0, 1, 2].map(|number| counted(number, "run")), ["0 runs", "1 run", "2 runs"]);
     }
 
     #[test]
@@ -217,6 +304,18 @@ mod tests {
         assert_eq!(host_name(""), "\"\"");
         assert_eq!(process_name(b"x]: ok["), "x?: ok?");
         assert_eq!(process_name(b"tmux: server"), "tmux: server");
+    }
+
+    #[test]
+    fn a_document_for_people_has_their_letters_and_nothing_unseen() {
+        let seen = "größe, żółć, ж, 中, 🙂, e\u{301}";
+        let unseen = "\u{1}\u{7f}\u{9b}\u{a0}\u{ad}\u{200b}\u{202e}\u{2028}\u{2066}\u{feff}\u{e0041}";
+        let value = json!({ seen: [format!("{seen}{unseen}\n")] });
+        let document = json_document(&value);
+        assert_eq!(document.matches(seen).count(), 2, "{document}");
+        assert!(!document.contains(|c: char| unseen.contains(c)), "{document}");
+        assert!(document.contains("\\u0001\\u007f\\u009b\\u00a0"), "{document}");
+        assert_eq!(serde_json::from_str::<Value>(&document).unwrap(), value);
     }
 
     #[test]

@@ -103,8 +103,8 @@ pub enum Command {
     Test(Test),
     /// Print a completion script for a shell
     Completions {
-        /// The shell
-        #[arg(value_name = "bash|zsh|fish", hide_possible_values = true)]
+        /// The shell: bash, zsh or fish
+        #[arg(value_name = "SHELL", hide_possible_values = true)]
         shell: Shell,
     },
     /// Write the manual's pages into a directory
@@ -152,9 +152,14 @@ impl<const RUN: bool> Args for Flags<RUN> {
 
 /// Adds the flags of `sbx run`, without its command.
 pub fn of_a_run(command: clap::Command) -> clap::Command {
+    those_of_a_run(command, |_| true)
+}
+
+/// Adds some of them.
+fn those_of_a_run(command: clap::Command, which: fn(&Flag) -> bool) -> clap::Command {
     let rows = GROUPS.iter().flat_map(|(heading, flags)| flags.iter().map(move |flag| (*heading, flag)));
     command
-        .args(rows.map(|(heading, flag)| argument(flag, heading)))
+        .args(rows.filter(|(_, flag)| which(flag)).map(|(heading, flag)| argument(flag, heading)))
         .mut_arg("verbose", |verbose| verbose.conflicts_with("quiet"))
 }
 
@@ -190,6 +195,43 @@ impl Args for ShellFlags {
 impl FromArgMatches for ShellFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         request(matches, |_| true).map(ShellFlags)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+/// What `sbx pool start` and `stop` take: the flags of the runs that wait.
+#[derive(Clone, Debug, Default)]
+pub struct PoolFlags(pub Request);
+
+impl PoolFlags {
+    /// Flags that may differ from command to command. A pool takes them, so that the words of a command find its pool,
+    /// and only whether a quiet run has a report makes a difference to it. Help does not list them.
+    const OF_EACH_COMMAND: [&str; 5] = ["report", "report-fd", "audit-log", "summary", "verbose"];
+
+    fn has(flag: &Flag) -> bool {
+        flag.long != "pool"
+    }
+}
+
+impl Args for PoolFlags {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        let command = those_of_a_run(command, PoolFlags::has);
+        let hidden = PoolFlags::OF_EACH_COMMAND.into_iter();
+        hidden.fold(command, |command, name| command.mut_arg(name, |flag| flag.hide(true)))
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for PoolFlags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        request(matches, PoolFlags::has).map(PoolFlags)
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {

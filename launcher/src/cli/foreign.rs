@@ -8,7 +8,7 @@ use crate::profile::foreign::languages::{LANGUAGES, Language};
 use crate::profile::foreign::{self, Imported, Losses};
 use crate::profile::{Variables, load};
 use crate::sys::path::canonical;
-use crate::text::escape;
+use crate::text::{escape, json_document};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde_json::Value;
@@ -72,7 +72,7 @@ pub fn import(flags: &Foreign, from: &Language) -> Result<i32, Refusal> {
         let name = escape(file.as_bytes(), 400);
         Refusal::new(format!("cannot import '{name}': {refusal}"))
     })?;
-    print(format!("{:#}\n", imported.document).as_bytes()).map(|()| 0)
+    print(json_document(&imported.document).as_bytes()).map(|()| 0)
 }
 
 /// The workspace that a run would have here, and the home directory. What holds the home directory is no workspace.

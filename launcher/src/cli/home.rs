@@ -10,7 +10,7 @@ use crate::plan::state;
 use crate::plan::workspace;
 use crate::report::json::document;
 use crate::sys::{path, plain};
-use crate::text::{escape, shown};
+use crate::text::{escape, rounded_size, shown};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -240,15 +240,6 @@ fn with_size(mut facts: Value, size: Size) -> Value {
 }
 
 fn in_words(size: Size) -> String {
-    const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
-    let (mut amount, mut unit) = (size.bytes as f64 / 1024.0, 0);
-    while amount >= 1024.0 && unit + 1 < UNITS.len() {
-        (amount, unit) = (amount / 1024.0, unit + 1);
-    }
     let more = if size.is_whole { "" } else { ">" };
-    if unit == 0 {
-        format!("{more}{amount:.0} {}", UNITS[unit])
-    } else {
-        format!("{more}{amount:.1} {}", UNITS[unit])
-    }
+    format!("{more}{}", rounded_size(size.bytes))
 }

@@ -1,6 +1,6 @@
 //! `sbx pool`: runs that wait for their commands; and which way a command takes.
 
-use crate::cli::flags::ShellFlags;
+use crate::cli::flags::PoolFlags;
 use crate::cli::print;
 use crate::error::Refusal;
 use crate::pool::{self, Started};
@@ -9,7 +9,7 @@ use crate::report::json::document;
 use crate::request::Request;
 use crate::run;
 use crate::selftest;
-use crate::text::escape;
+use crate::text::{counted, escape};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use std::os::unix::ffi::OsStrExt;
@@ -44,7 +44,7 @@ pub enum PoolAction {
         idle: Duration,
         /// The flags.
         #[command(flatten)]
-        flags: Box<ShellFlags>,
+        flags: Box<PoolFlags>,
     },
     /// List the pools
     Status {
@@ -59,7 +59,7 @@ pub enum PoolAction {
         all: bool,
         /// The flags.
         #[command(flatten)]
-        flags: Box<ShellFlags>,
+        flags: Box<PoolFlags>,
     },
 }
 
@@ -99,7 +99,10 @@ pub fn run(action: &PoolAction) -> Result<i32, Refusal> {
     match action {
         PoolAction::Start { size, idle, flags } => {
             let line = match pool::start(&flags.0, usize::from(*size), *idle)? {
-                Started::As(pid) => format!("{size} runs wait, kept by process {pid}\n"),
+                Started::As(pid) => {
+                    let wait = if *size == 1 { "waits" } else { "wait" };
+                    format!("{} {wait}, kept by process {pid}\n", counted(usize::from(*size), "run"))
+                }
                 Started::Already(pid) => format!("there is one already, process {pid}\n"),
             };
             print(line.as_bytes())?;
@@ -107,9 +110,7 @@ pub fn run(action: &PoolAction) -> Result<i32, Refusal> {
         PoolAction::Status { json } => list(*json)?,
         PoolAction::Stop { all, flags } => {
             let ended = pool::stop((!*all).then_some(&flags.0))?;
-            let line =
-                if ended == 1 { "1 pool ended\n".to_string() } else { format!("{ended} pools ended\n") };
-            print(line.as_bytes())?;
+            print(format!("{} ended\n", counted(ended, "pool")).as_bytes())?;
         }
     }
     Ok(0)
@@ -129,10 +130,29 @@ fn list(json: bool) -> Result<(), Refusal> {
             .collect();
         return print(document(&Value::from(entries)).as_bytes());
     }
-    let lines = pools.iter().map(|pool| {
-        let words: Vec<String> = pool.words.iter().map(|word| escape(word.as_bytes(), 100)).collect();
-        format!("process {}: {} runs in '{}' {}\n", pool.pid, pool.runs, directory(pool), words.join(" "))
-    });
+    let lines = pools.iter().map(|pool| line(pool, &directory(pool)));
     let text = if pools.is_empty() { "no pools\n".to_string() } else { lines.collect() };
     print(text.as_bytes())
+}
+
+/// A line about a pool. A pool that was started without words has no blank at its end.
+fn line(pool: &pool::Known, directory: &str) -> String {
+    let words = pool.words.iter().map(|word| format!(" {}", escape(word.as_bytes(), 100)));
+    let (runs, words) = (counted(pool.runs, "run"), words.collect::<String>());
+    format!("process {}: {runs} in '{directory}'{words}\n", pool.pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_ends_in_a_blank() {
+        let told = |words: &[&str], runs| {
+            let words = words.iter().map(ToString::to_string).collect();
+            line(&pool::Known { pid: 7, directory: None, words, runs }, "/work")
+        };
+        assert_eq!(told(&[], 4), "process 7: 4 runs in '/work'\n");
+        assert_eq!(told(&["--profile", "write"], 1), "process 7: 1 run in '/work' --profile write\n");
+    }
 }

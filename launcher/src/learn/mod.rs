@@ -27,7 +27,7 @@ use crate::report::{self, Source};
 use crate::request::Request;
 use crate::sys::path::canonical;
 use crate::sys::within::is_within;
-use crate::text::shown;
+use crate::text::{json_document, shown};
 use candidate::{Candidate, Rule};
 use document::{Frame, described};
 pub use held::GivenFlag;
@@ -395,7 +395,7 @@ fn write(
     start.learner.settle();
     let document = start.frame.document(&start.learner.candidate);
     show::not_learned(&start.learner);
-    output.write(&format!("{document:#}\n"))?;
+    output.write(&json_document(&document))?;
     let flags: Vec<String> = start.beside.iter().map(Beside::shown).collect();
     if !flags.is_empty() {
         notes.push(format!(

@@ -6,6 +6,7 @@ use crate::sys::descriptor::{self, Interest};
 use crate::sys::signal::{self, Set};
 use crate::sys::within::is_within;
 use crate::sys::{plain, process};
+use crate::text::json_document;
 use sbx_client::report::{Report, ViolationRecord};
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
@@ -58,7 +59,7 @@ impl<'a> Rounds<'a> {
 
     /// Runs one, with these flags of `sbx run`.
     pub fn run(&self, flags: &[OsString], profile: &Value) -> Result<Ended, Refusal> {
-        let text = format!("{profile:#}\n");
+        let text = json_document(profile);
         // In memory, sealed: no run can change it, and no name leads to it.
         let profile = descriptor::sealed_memory_file(c"learned", text.as_bytes());
         let profile = profile.map_err(cannot("keep the profile in memory"))?;

@@ -14,6 +14,7 @@ mod rules;
 use crate::mcp::execute::Outcome;
 use crate::mcp::places::Places;
 use crate::mcp::server::{Server, locked};
+use crate::report::effect;
 use crate::text::{escape, process_name};
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -21,7 +22,7 @@ use rmcp::model::{
     InputRequest, InputRequiredResult, InputResponses, ProtocolVersion, ServerRequest,
 };
 use rmcp::service::{PeerRequestOptions, RequestContext};
-use sbx_client::report::{Confidence, Report, ViolationRecord};
+use sbx_client::report::{Report, ViolationRecord};
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -163,10 +164,7 @@ fn text((flag, value): &Flag, violation: &ViolationRecord) -> String {
     let quoted = |text: String| text.replace('\'', "\\x27");
     let (value, process) =
         (quoted(escape(value.as_bytes(), 400)), quoted(process_name(&violation.process.0)));
-    let what = match violation.confidence {
-        Confidence::Named => "has failed, and names what is closed to it".to_string(),
-        _ => format!("was refused {}", violation.call),
-    };
+    let what = effect(violation);
     format!(
         "A command in the sandbox ('{process}') {what}. Allow '{flag} {value}' to all further commands, until this \
          server ends?"

@@ -27,6 +27,7 @@ mod ports;
 mod resolve;
 mod rules;
 mod search;
+pub mod shells;
 mod show;
 mod syscalls;
 pub mod units;

@@ -125,13 +125,12 @@ pub(crate) fn built_in(name: &OsStr) -> Option<&'static str> {
 }
 
 fn unknown(name: &OsStr, search: &Search) -> ProfileCause {
-    let known: Vec<String> = match name.as_bytes().starts_with(sbx_profiles::AGENT.as_bytes()) {
-        true => agents(search).map(|name| format!("{}{name}", sbx_profiles::AGENT)).collect(),
-        false => {
-            let built_in = sbx_profiles::NAMES.map(str::to_string).into_iter();
-            built_in.chain(search.user_profiles().into_iter().map(|(name, _)| name)).collect()
-        }
-    };
+    let of_agents = agents(search).map(|name| format!("{}{name}", sbx_profiles::AGENT));
+    let built_in = sbx_profiles::NAMES.map(str::to_string).into_iter();
+    let others = built_in.chain(search.user_profiles().into_iter().map(|(name, _)| name));
+    // Who asks for an agent is helped by no other profile.
+    let asks_for_agent = name.as_bytes().starts_with(sbx_profiles::AGENT.as_bytes());
+    let known: Vec<String> = others.filter(|_| !asks_for_agent).chain(of_agents).collect();
     let agent = agents(search).find(|agent| name == &**agent);
     if let Some(agent) = agent {
         return ProfileCause::Unknown { near: Some(format!("{}{agent}", sbx_profiles::AGENT)), known };
@@ -158,4 +157,24 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, ProfileCause> {
     let mut text = Vec::new();
     file.take(SIZE_LIMIT + 1).read_to_end(&mut text)?;
     if text.len() as u64 > SIZE_LIMIT { Err(ProfileCause::TooBig(SIZE_LIMIT)) } else { Ok(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_profiles_that_there_are_include_those_of_agents() {
+        for (name, similar, first) in [
+            ("nosuch", None, "custom"),
+            ("minmal", Some("minimal"), "custom"),
+            ("claude", Some("agent:claude"), "custom"),
+            ("agent:clade", Some("agent:claude"), "agent:claude"),
+        ] {
+            let found = find(OsStr::new(name), None, &Search::default());
+            let Err(ProfileCause::Unknown { near, known }) = found else { panic!("{name}: {found:?}") };
+            assert_eq!(near.as_deref(), similar, "{name}");
+            assert_eq!((&*known[0], &**known.last().unwrap()), (first, "agent:opencode"), "{name}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::Outcome;
+use crate::profile::shells;
 use crate::program::access;
 use crate::program::error::{ProgramCause, ProgramError};
 
@@ -56,7 +57,7 @@ fn search(command: &OsStr, path_var: &OsStr, cwd: &Path) -> Result<PathBuf, Prog
         let here = here.then(|| OsString::from_iter([OsStr::new("./"), command]));
         let cause = match here {
             None if is_line(command) => ProgramCause::Line(command.to_os_string()),
-            None if of_shells(command) => ProgramCause::OfShells(command.to_os_string()),
+            None if is_of_shells(command) => ProgramCause::OfShells(command.to_os_string()),
             None if assigns(command) => ProgramCause::Assignment(command.to_os_string()),
             None if is_unit(command) => ProgramCause::Unit,
             here => ProgramCause::NotInPath { here },
@@ -76,13 +77,9 @@ fn is_line(command: &OsStr) -> bool {
     command.as_bytes().iter().any(|byte| b" |&;<>()$`*".contains(byte))
 }
 
-/// Whether only shells have such a command (special built-ins of POSIX, and others that change the shell itself).
-fn of_shells(command: &OsStr) -> bool {
-    const ALL: [&str; 23] = [
-        "alias", "bg", "cd", "declare", "eval", "exec", "export", "fg", "history", "jobs", "let", "local",
-        "popd", "pushd", "readonly", "set", "shift", "shopt", "source", "trap", "ulimit", "umask", "unset",
-    ];
-    ALL.iter().any(|known| command == *known)
+/// Whether only shells have such a command.
+fn is_of_shells(command: &OsStr) -> bool {
+    command.to_str().is_some_and(shells::is_of_shells_alone)
 }
 
 /// Whether a shell would set a variable by it.

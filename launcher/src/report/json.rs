@@ -1,9 +1,10 @@
 //! Reports as text: one line of printable ASCII. Names that a command has chosen cannot steer the terminal
 //! that shows it.
 
+pub use crate::text::ascii_json_document as document;
+use crate::text::escape_json_string;
 use sbx_client::report::Report;
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::ser::{Formatter, Serializer};
 use std::io::{self, Write};
 
@@ -15,47 +16,18 @@ pub fn line(report: &Report) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// A document for people and programs, of many lines, in the same characters.
-pub fn document(value: &Value) -> String {
-    // Others than these are in strings alone.
-    let text = format!("{value:#}\n");
-    let mut plain = Vec::with_capacity(text.len());
-    match escape(&text, |c| c == '\n' || is_plain(c), &mut plain) {
-        Ok(()) => String::from_utf8_lossy(&plain).into_owned(),
-        Err(_) => text,
-    }
-}
-
 struct Ascii;
 
 impl Formatter for Ascii {
     fn write_string_fragment<W: ?Sized + Write>(&mut self, writer: &mut W, text: &str) -> io::Result<()> {
-        escape(text, is_plain, writer)
+        escape_json_string(text, writer)
     }
-}
-
-fn is_plain(character: char) -> bool {
-    (' '..='~').contains(&character)
-}
-
-fn escape<W: ?Sized + Write>(text: &str, is_plain: impl Fn(char) -> bool, writer: &mut W) -> io::Result<()> {
-    let mut rest = text;
-    while let Some(at) = rest.find(|c: char| !is_plain(c)) {
-        let (plain, odd) = rest.split_at(at);
-        writer.write_all(plain.as_bytes())?;
-        let mut letters = odd.chars();
-        for unit in letters.next().into_iter().flat_map(|c| c.encode_utf16(&mut [0; 2]).to_vec()) {
-            write!(writer, "\\u{unit:04x}")?;
-        }
-        rest = letters.as_str();
-    }
-    writer.write_all(rest.as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn text_is_ascii_and_means_the_same() {

@@ -14,7 +14,7 @@ mod records;
 mod show;
 
 pub use read::{Source, read};
-pub use show::{Show, table};
+pub use show::{Show, act, effect, table};
 
 use crate::error::{EndsRun, Refusal};
 use crate::explain::decode::signal_name;

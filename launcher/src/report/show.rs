@@ -201,10 +201,29 @@ fn line(record: &ViolationRecord) -> String {
         format!("\n  allow it with {}{note}", flags.join(" "))
     });
     let (rule, hint) = (rule.unwrap_or_default(), hint.unwrap_or_default());
-    if record.confidence == Confidence::Named {
+    if is_named(record) {
         return format!("{}{hint}", rule.trim_start_matches(": "));
     }
     format!("{} {call}({args}){times} in {process}[{pid}]{rule}{inferred}{hint}", verb(*fate))
+}
+
+/// What was refused, before the name of the process: the call, or what the words of the command name.
+pub fn act(record: &ViolationRecord) -> String {
+    let ViolationRecord { call, args, .. } = record;
+    if is_named(record) { format!("{args} in the words of") } else { format!("{call}({args}) in") }
+}
+
+/// What became of the process, behind its name.
+pub fn effect(record: &ViolationRecord) -> String {
+    match is_named(record) {
+        true => "has failed, and names what is closed to it".to_string(),
+        false => format!("was refused {}", record.call),
+    }
+}
+
+/// Whether nobody has seen a call.
+fn is_named(record: &ViolationRecord) -> bool {
+    record.confidence == Confidence::Named
 }
 
 /// A sentence of a report: made for people already, but perhaps not by `sbx`.
@@ -227,4 +246,25 @@ fn shell_word(bytes: &Bytes) -> String {
 
 fn os(bytes: &[u8]) -> &OsStr {
     OsStr::from_bytes(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_named_violation_no_call_is_told() {
+        let told = |confidence| {
+            let text = r#"{ "kind": "path", "call": "openat", "args": "\"/x\"", "path": "/x", "address": null,
+                "process": "cat", "pid": 7, "rule": { "text": "/x is closed", "profile": null, "key": null },
+                "suggestion": null, "count": 1, "confidence": "observed", "fate": "blocked" }"#;
+            let record = ViolationRecord { confidence, ..serde_json::from_str(text).unwrap() };
+            [line(&record), act(&record), effect(&record)]
+        };
+        let call =
+            ["blocked openat(\"/x\") in cat[7]: /x is closed", "openat(\"/x\") in", "was refused openat"];
+        assert_eq!(told(Confidence::Observed), call);
+        let effect = "has failed, and names what is closed to it";
+        assert_eq!(told(Confidence::Named), ["/x is closed", "\"/x\" in the words of", effect]);
+    }
 }

@@ -60,7 +60,7 @@ fn output_below_the_limit_is_not_changed() {
         out.success().silent().prints(&all);
     }
     let out = world.sbx(["run", "--max-output", "3892", "--", "seq", "1000"]).run().success();
-    assert!(out.out().contains("[sbx: 1 bytes left out]\n"), "{out}");
+    assert!(out.out().contains("[sbx: 1 byte left out]\n"), "{out}");
 }
 
 #[test]

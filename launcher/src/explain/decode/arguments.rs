@@ -4,7 +4,7 @@ use crate::explain::decode::memory::{self, CString, PATH_MAX};
 use crate::explain::decode::path::{self, OpenHow};
 use crate::explain::decode::table::{Argument, PathRule};
 use crate::explain::decode::{Decoded, Memory, TEXT_LIMIT, flags, names, sockaddr};
-use crate::text::escape;
+use crate::text::{byte_count, escape};
 
 /// Longest path as text, alone and beside another string, in bytes.
 const PATH_TEXT: usize = 240;
@@ -165,7 +165,7 @@ impl Decoder<'_> {
             return self.unreadable(address);
         };
         let Some((parsed, text)) = sockaddr::parse(&bytes) else {
-            return format!("{} of {length} bytes", pointer(address));
+            return format!("{} of {}", pointer(address), byte_count(length as u64));
         };
         self.out.address = Some(parsed);
         text

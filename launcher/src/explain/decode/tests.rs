@@ -264,7 +264,7 @@ fn socket_addresses() {
 fn impossible_socket_addresses() {
     let memory = Pages::default().with(0x1000, &[1; 256]);
     for (length, expected) in
-        [(0, "0x1000 of 0 bytes"), (1, "0x1000 of 1 bytes"), (129, "0x1000 of 129 bytes")]
+        [(0, "0x1000 of 0 bytes"), (1, "0x1000 of 1 byte"), (129, "0x1000 of 129 bytes")]
     {
         assert_eq!(run("bind", &[3, 0x1000, length], &memory).text, expected);
     }

@@ -1,10 +1,11 @@
 //! What a model learns of a run: the part of its report that matters, and what the command wrote.
 
 use crate::explain::hint::Together;
+use crate::report::act;
 use crate::text::escape;
 use rmcp::schemars::{self, JsonSchema};
 use sbx_client::Output;
-use sbx_client::report::{Confidence, Fate, Report, ViolationRecord};
+use sbx_client::report::{Fate, Report, ViolationRecord};
 use serde::Serialize;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -130,10 +131,7 @@ impl Refused {
         let process = escape(&violation.process.0, 100);
         let suggestion = violation.suggestion.as_ref();
         Refused {
-            what: match violation.confidence {
-                Confidence::Named => format!("{} in the words of {process}", violation.args),
-                _ => format!("{}({}) in {process}", violation.call, violation.args),
-            },
+            what: format!("{} {process}", act(violation)),
             why: violation.rule.as_ref().map(|rule| rule.text.clone()),
             count: violation.count,
             allow_with: all_together([violation]),

@@ -7,6 +7,7 @@ use crate::profile::foreign::languages::Exported;
 use crate::profile::foreign::{Losses, rest};
 use crate::profile::model::{PathEntry, Profile};
 use crate::profile::words::NetworkMode;
+use crate::text::json_document;
 
 /// The version of Landlock whose rights `abi.all` and the groups mean. The rights of later ones are not in the schema.
 const ABI: u8 = 6;
@@ -52,7 +53,7 @@ pub fn write(exported: &Exported<'_>, losses: &mut Losses) -> Vec<u8> {
     if !ports.is_empty() {
         document.insert("netPort".to_string(), Value::Array(ports));
     }
-    format!("{:#}\n", Value::Object(document)).into_bytes()
+    json_document(&Value::Object(document)).into_bytes()
 }
 
 /// The paths of a list. Variables stay variables: another document, given together with this one, says what they are.
@@ -78,4 +79,24 @@ fn ports(profile: &Profile, losses: &mut Losses) -> Vec<Value> {
     let rules =
         [("connect_tcp", open), ("bind_tcp", bound)].into_iter().filter(|(_, ports)| !ports.is_empty());
     rules.map(|(right, ports)| json!({ "allowedAccess": [right], "port": ports })).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::calls::DefaultAction;
+    use crate::profile::resolve;
+
+    #[test]
+    fn a_path_in_a_document_steers_no_terminal() {
+        let path = "/srv/a\u{1b}\u{7f}\u{85}\u{202e}é";
+        let text = json!({ "paths": { "read": [path] } }).to_string();
+        let profile = resolve::made("x", text.as_bytes()).unwrap();
+        let exported =
+            Exported { profile: &profile, calls: &[], default: DefaultAction::Allow, program: &[] };
+        let written = String::from_utf8(write(&exported, &mut Losses::default())).unwrap();
+        assert!(written.contains(r"/srv/a\u001b\u007f\u0085\u202eé"), "{written}");
+        let read: Value = serde_json::from_str(&written).unwrap();
+        assert_eq!(read["pathBeneath"][0]["parent"], json!([path]));
+    }
 }

@@ -8,6 +8,7 @@ use crate::profile::foreign::languages::Exported;
 use crate::profile::foreign::meaning::Meaning;
 use crate::profile::foreign::{Losses, oci, rest};
 use crate::profile::json::{self, Fields, Node};
+use crate::text::json_document;
 
 /// The group of the resource; a version follows.
 const GROUP: &str = "security-profiles-operator.x-k8s.io/";
@@ -106,7 +107,7 @@ pub fn write(exported: &Exported<'_>, losses: &mut Losses) -> Vec<u8> {
         ("metadata".to_string(), json!({ "name": resource_name(&exported.profile.name) })),
         ("spec".to_string(), spec),
     ]);
-    format!("{:#}\n", Value::Object(document)).into_bytes()
+    json_document(&Value::Object(document)).into_bytes()
 }
 
 /// A name that a resource may have (RFC 1123): lower-case letters, digits, and hyphens inside.

@@ -92,6 +92,8 @@ fn says_why_nothing_was_found() {
         ("", 127, "the command is empty"),
         ("nosuch", 127, "not found in PATH"),
         ("ls -l | wc -l", 127, "sh -c 'ls -l | wc -l'"),
+        ("while", 127, "it is a command of shells"),
+        ("setopt", 127, "it is a command of shells"),
         ("min", 127, "a unit stands beside its number"),
         ("GB", 127, "as in --timeout 5m"),
         ("./nosuch", 127, "no such file"),

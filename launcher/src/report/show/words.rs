@@ -2,7 +2,7 @@
 
 use crate::explain::decode::signal_name;
 use crate::report::show::{name, sentence};
-use crate::text::{UNITS, escape, host_name};
+use crate::text::{escape, host_name, rounded_size as bytes};
 use sbx_client::report::{
     Cause, Exit, Finding, FindingKind, HostUsed, LimitUsed, NetworkMode, NetworkUsed, Output, PublishedPort,
     Report, Rusage, Stream, Unit,
@@ -151,13 +151,4 @@ pub fn finding(finding: &Finding) -> String {
         false => format!("; put aside as {}", list(&finding.put_aside)),
     };
     format!("{}: {what}{names}{aside}", name(&finding.path))
-}
-
-/// An amount in the unit that fits.
-fn bytes(count: u64) -> String {
-    let (mut amount, mut unit) = (count as f64, 0);
-    while amount >= 1024.0 && unit + 1 < UNITS.len() {
-        (amount, unit) = (amount / 1024.0, unit + 1);
-    }
-    if unit == 0 { format!("{count} bytes") } else { format!("{amount:.1} {}", UNITS[unit]) }
 }

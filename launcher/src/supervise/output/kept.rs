@@ -1,6 +1,7 @@
 //! What is kept of a stream: its head, its tail, and the number of bytes between them. Pure: no
 //! descriptors.
 
+use crate::text::byte_count;
 use std::collections::TryReserveError;
 
 /// A stream of which at most `cap` bytes are kept, half of them from its beginning.
@@ -100,7 +101,7 @@ impl Kept {
         let start = if self.head_ends_line { "" } else { "\n" };
         let marker = match self.left_out {
             0 => String::new(),
-            count => format!("{start}[sbx: {count} bytes left out]\n"),
+            count => format!("{start}[sbx: {} left out]\n", byte_count(count)),
         };
         [marker.into_bytes(), tail]
     }
@@ -142,7 +143,7 @@ mod tests {
                 let left_out = 10_000 - cap;
                 let start = if head == 0 { "" } else { "\n" };
                 let mut expected = input[..head].to_vec();
-                expected.extend(format!("{start}[sbx: {left_out} bytes left out]\n").bytes());
+                expected.extend(format!("{start}[sbx: {} left out]\n", byte_count(left_out)).bytes());
                 expected.extend(&input[10_000 - tail..]);
                 assert!(through(cap, &input, piece) == (expected, left_out), "cap {cap}, pieces of {piece}");
             }

@@ -85,10 +85,11 @@ fn nobody_waits_for_the_output_of_who_was_turned_away() {
 #[test]
 fn of_several_pools_that_start_at_once_there_is_one() {
     in_worlds(|world| {
+        place(world.sbx(["pool", "start", "--pool"]), world).run().refused(125, &["unknown flag '--pool'"]);
         let words = ["pool", "start", "--size", "1", "--idle", "60s"];
         let starts: Vec<_> = (0..4).map(|_| place(world.sbx(words), world).start()).collect();
         let outs: Vec<_> = starts.into_iter().map(|start| start.wait().success()).collect();
-        let began = outs.iter().filter(|out| out.out().contains("runs wait")).count();
+        let began = outs.iter().filter(|out| out.out().contains("1 run waits")).count();
         place(world.sbx(["pool", "stop", "--all"]), world).run().success().prints("1 pool ended\n");
         assert_eq!(began, 1);
     });

@@ -50,6 +50,19 @@ fn a_document_writes_nothing_to_a_terminal() {
         let out = world.sbx(["profile", "import", "--lossy", "--from", "claude", "hostile"]).run().success();
         assert!(out.err().contains("e?[31mil?.example.org"), "{out}");
         assert!(out.err().lines().all(|line| !line.contains(char::is_control)), "{out}");
+        let odd = "/srv/a\u{7f}\u{85}\u{202e}b";
+        let rules = serde_json::json!({ "permissions": { "deny": [format!("Read(/{odd})")] } });
+        world.write("hostile", rules.to_string());
+        let out = world.sbx(["profile", "import", "--lossy", "--from", "claude", "hostile"]).run().success();
+        assert!(out.out().contains(r"/srv/a\u007f\u0085\u202eb") && out.out().is_ascii(), "{out}");
+        let profile = serde_json::json!({ "extends": "custom", "paths": { "read": [odd] } });
+        world.write("odd.json", profile.to_string());
+        for (language, shown) in [("landlock", true), ("systemd", false)] {
+            let words = ["profile", "export", "--lossy", "--to", language, "./odd.json"];
+            let out = world.sbx(words).run().success();
+            assert_eq!(out.out().contains(r"/srv/a\u007f\u0085\u202eb"), shown, "{out}");
+            assert!(out.out().is_ascii() && out.err().is_ascii(), "{out}");
+        }
     });
 }
 

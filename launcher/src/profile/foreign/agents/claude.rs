@@ -10,6 +10,7 @@ use crate::profile::foreign::meaning::Meaning;
 use crate::profile::foreign::{Losses, MOST};
 use crate::profile::json::{self, Node};
 use crate::profile::location::Location;
+use crate::profile::shells::is_of_shells;
 use crate::profile::words::Variable;
 
 /// The keys that say what a command may do. All others are about the agent.
@@ -202,20 +203,6 @@ fn block(rule: &Rule<'_>, text: &str, blocked: &mut Vec<String>, losses: &mut Lo
     }
 }
 
-/// Whether sh or bash executes no program for a command, though there may be one of its name: it is built in, or a
-/// reserved word.
-fn is_of_shells(name: &str) -> bool {
-    OF_SHELLS.split_ascii_whitespace().any(|known| known == name)
-}
-
-/// All of them but `:`, `[` and their like, which `command` takes for no name.
-const OF_SHELLS: &str = "\
-    . alias bg bind break builtin caller case cd chdir command compgen complete compopt continue coproc declare \
-    dirs disown do done echo elif else enable esac eval exec exit export false fc fg fi for function getopts \
-    hash help history if in jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly \
-    return select set shift shopt source suspend test then time times trap true type typeset ulimit umask \
-    unalias unset until wait while";
-
 /// The command that `NAME`, `NAME:*` or `NAME *` is about, whatever its arguments are.
 fn command(text: &str) -> Option<&str> {
     let name = text.strip_suffix(":*").or(text.strip_suffix(" *")).unwrap_or(text);
@@ -358,6 +345,7 @@ mod tests {
             ("source:*", "source"),
             (".:*", "."),
             ("time *", "time"),
+            ("setopt", "setopt"),
         ] {
             let why = "shells do it themselves, and commands.block of a profile blocks programs";
             let line = format!("permissions.deny[0]: '{name}': {why}");

@@ -14,6 +14,7 @@ use crate::profile::foreign::languages::Exported;
 use crate::profile::foreign::meaning::Meaning;
 use crate::profile::foreign::{Losses, rest};
 use crate::profile::json::{self, Node};
+use crate::text::json_document;
 
 /// Reads a document.
 pub(super) fn read(text: &[u8], losses: &mut Losses) -> Result<Meaning, ProfileCause> {
@@ -33,7 +34,7 @@ pub(super) fn filter(node: Node, place: &Place, losses: &mut Losses) -> Result<M
 /// Writes a document.
 pub(super) fn export(exported: &Exported<'_>, losses: &mut Losses) -> Vec<u8> {
     rest::lose(exported.profile, &[], rest::CALLS_ONLY, losses);
-    format!("{:#}\n", write(exported.calls, exported.default, losses)).into_bytes()
+    json_document(&write(exported.calls, exported.default, losses)).into_bytes()
 }
 
 /// What a rule does. The words that mean the same to a process are one action.

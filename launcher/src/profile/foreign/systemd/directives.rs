@@ -58,11 +58,11 @@ const OTHER: &str = "\
     LogsDirectoryQuota StateDirectoryAccounting CacheDirectoryAccounting LogsDirectoryAccounting \
     CPUPressureWatch IOPressureWatch MemoryTHP Personality";
 
-/// A command of a run has no privileges, no keys, no terminal of the caller's, and a `/proc` and an IPC namespace of
-/// its own where it can, whatever rules open. What holds only while no rule opens a place is in `kept`.
+/// A command of a run has no privileges, no keys, no core files, no terminal of the caller's, and a `/proc` and an IPC
+/// namespace of its own where it can, whatever rules open. What holds only while no rule opens a place is in `kept`.
 const HELD: &str = "\
     NoNewPrivileges KeyringMode SecureBits ProtectProc PrivateMounts PrivateUsers PrivateIPC PrivatePIDs \
-    RemoveIPC MountAPIVFS MountFlags";
+    RemoveIPC MountAPIVFS MountFlags LimitCORE";
 
 const ROOT: &str = "a run has no other root directory";
 const LIMIT: &str = "a profile has no such limit";
@@ -81,7 +81,7 @@ const LOST: [(&str, &str); 16] = [
     ("DeviceAllow DevicePolicy", "a rule about devices is one about paths: name the device in paths.write"),
     ("RestrictFileSystems", "no rule of a profile asks which file system a file is on"),
     ("ProcSubset", "a run sees all of its own /proc"),
-    ("LimitDATA LimitSTACK LimitRSS LimitCORE LimitMEMLOCK LimitLOCKS LimitSIGPENDING LimitMSGQUEUE", LIMIT),
+    ("LimitDATA LimitSTACK LimitRSS LimitMEMLOCK LimitLOCKS LimitSIGPENDING LimitMSGQUEUE", LIMIT),
     ("LimitNICE LimitRTPRIO LimitRTTIME MemoryHigh MemorySwapMax MemoryZSwapMax MemoryZSwapWriteback", LIMIT),
     ("StartupMemoryHigh StartupMemoryMax StartupMemorySwapMax StartupMemoryZSwapMax CPUQuota", LIMIT),
     (
@@ -96,10 +96,8 @@ const LOST: [(&str, &str); 16] = [
     ("EnvironmentFile OpenFile USBFunctionDescriptors USBFunctionStrings", "no other file is looked into"),
 ];
 
-/// The directives that cannot be said and whose 0 takes nothing away: it is a no, or what every run has.
-const NONE_AT_ZERO: [&str; 3] = ["RootEphemeral", "MemoryZSwapWriteback", "LimitCORE"];
-
-/// Those that are a yes or a no. To others a no is a name or a mistake, which takes nothing back.
+/// The directives that cannot be said and are a yes or a no. To others a no is a name or a mistake, which takes nothing
+/// back, and 0 is a number.
 const TRUTHS: [&str; 2] = ["RootEphemeral", "MemoryZSwapWriteback"];
 
 /// How the names of those begin that `infinity` takes back.
@@ -111,11 +109,13 @@ const NEVER_INFINITE: &str = "LimitNICE";
 /// Those of which systemd passes over an empty assignment, but for limits of processes.
 const NEVER_EMPTY: [&str; 4] = ["DevicePolicy", "ProcSubset", "RootEphemeral", "MemoryZSwapWriteback"];
 
-/// Whether what cannot be said takes something away. Otherwise it is no loss. The 0 of a limit is a number.
+/// Whether what cannot be said takes something away. Otherwise it is no loss.
 pub fn takes_away(name: &str, value: &str) -> bool {
     let is_truth = || TRUTHS.contains(&name) || role(name) == Role::Unknown;
     match value {
-        "0" => !NONE_AT_ZERO.contains(&name),
+        "0" => !TRUTHS.contains(&name),
+        // Both limits of a process.
+        "infinity:infinity" => name == NEVER_INFINITE || !name.starts_with("Limit"),
         "infinity" => name == NEVER_INFINITE || !LIMITS.iter().any(|start| name.starts_with(start)),
         value => !is_truth() || maybe_truth(value) != Some(false),
     }

@@ -1,5 +1,6 @@
 //! The text of a drop-in file for a service.
 
+use crate::text::tame;
 use std::fmt::{Display, Write};
 
 /// The text so far.
@@ -35,16 +36,21 @@ pub fn quoted(word: &str) -> String {
     in_quotes(word, ":", |c| match c {
         '\n' => "\\n".to_string(),
         '\t' => "\\t".to_string(),
-        c if c.is_ascii_control() => format!("\\x{:02x}", u32::from(c)),
-        c => c.to_string(),
+        c if is_printable(c) => c.to_string(),
+        c => format!("\\U{:08x}", u32::from(c)),
     })
 }
 
 /// A word of a list of paths, in quotes where it needs them: a colon does in lists of binds. No escape there stands for
-/// a character that a line cannot have.
+/// a character that a line cannot have, or that a terminal obeys or does not show.
 pub fn quoted_path(word: &str) -> Option<String> {
-    let is_written = word.chars().all(|c| !c.is_control() || c == '\t');
+    let is_written = word.chars().all(|c| is_printable(c) || c == '\t');
     is_written.then(|| in_quotes(word, "", |c| c.to_string()))
+}
+
+/// Whether a terminal shows a character as itself.
+fn is_printable(c: char) -> bool {
+    tame(c) == c
 }
 
 /// A word in quotes, if it has more than these and other plain characters.
@@ -75,6 +81,10 @@ mod tests {
         assert_eq!((quoted("-/usr"), quoted("A=http://b")), ("-/usr".into(), "A=http://b".into()));
         assert_eq!(quoted("-/a b\"c\\"), r#""-/a b\"c\\""#);
         assert_eq!(quoted("-/a\n"), r#""-/a\n""#);
+        let odd = "A=\u{1b}\u{85}\u{202e}\u{e0041}é";
+        assert_eq!(quoted(odd), r#""A=\U0000001b\U00000085\U0000202e\U000e0041é""#);
+        let setting = Setting { line: 1, name: "Environment".to_string(), value: quoted(odd) };
+        assert_eq!(words(&setting).unwrap(), [odd]);
     }
 
     /// A list of paths takes a backslash away, and a bind a colon.
@@ -84,6 +94,7 @@ mod tests {
         assert_eq!((&*written("-/usr"), &*written("-/a b\"c\\")), ("-/usr", r#""-/a b\"c\\""#));
         assert_eq!((&*written("/a\tb"), &*written("/a:b")), ("\"/a\tb\"", "\"/a:b\""));
         assert!(quoted_path("/a\nb").is_none() && quoted_path("/a\u{1b}b").is_none());
+        assert!(quoted_path("/a\u{202e}b").is_none() && quoted_path("/a\u{85}b").is_none());
         for path in ["/a\tb", "/a b\"c\\x41", "/a:b", "/é"] {
             let name = "BindPaths".to_string();
             let setting = Setting { line: 1, name, value: written(path) };

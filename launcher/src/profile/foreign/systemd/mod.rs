@@ -23,7 +23,7 @@ use crate::profile::foreign::meaning::{Base, Meaning};
 use crate::profile::foreign::systemd::places::{Places, split};
 use crate::profile::foreign::systemd::service::Service;
 use crate::profile::foreign::systemd::unit::{Setting, stripped};
-use crate::profile::foreign::systemd::values::{size, time};
+use crate::profile::foreign::systemd::values::{count, size, time};
 use crate::profile::foreign::{Losses, MOST};
 use crate::profile::words::{NetworkMode, Variable};
 
@@ -157,8 +157,9 @@ fn network(
 /// A command of a run has no capabilities.
 fn privileges(service: &Service, losses: &mut Losses) -> Result<(), ProfileCause> {
     for name in ["CapabilityBoundingSet", "AmbientCapabilities"] {
-        let Some(setting) = service.last(name) else { continue };
-        if !setting.value.starts_with('~') {
+        // What is taken away leaves those that were named before.
+        let named = service.all(name).rfind(|setting| !setting.value.starts_with('~'));
+        if let Some(setting) = named {
             losses.note(setting.place(), "a command of a run has no capabilities");
         }
     }
@@ -201,6 +202,18 @@ enum Unit {
     Time,
 }
 
+impl Unit {
+    /// The number in a part of a value, which is in bytes or milliseconds. `None` for `infinity`.
+    fn read(self, setting: &Setting, part: &str) -> Result<Option<u64>, ProfileCause> {
+        let one = Setting { value: part.to_string(), name: setting.name.clone(), line: setting.line };
+        match self {
+            Unit::Count => count(&one),
+            Unit::Size => size(&one),
+            Unit::Time => time(&one),
+        }
+    }
+}
+
 /// Directives that a profile has a limit for.
 const LIMITS: [(&str, &str, Unit); 9] = [
     ("LimitNOFILE", "open_files", Unit::Count),
@@ -217,26 +230,31 @@ const LIMITS: [(&str, &str, Unit); 9] = [
 fn limits(service: &Service, meaning: &mut Meaning, losses: &mut Losses) -> Result<(), ProfileCause> {
     for (name, key, unit) in LIMITS {
         let Some(setting) = service.last(name) else { continue };
-        // Of a soft and a hard limit the soft one is what the service meets first.
-        let soft = stripped(setting.value.split(':').next().unwrap_or("")).to_string();
+        // Of a soft and a hard limit the soft one is what the service meets first. Other directives have one.
+        let both = setting.value.split_once(':').filter(|_| name.starts_with("Limit"));
+        let (soft, hard) = both.unwrap_or((&*setting.value, "infinity"));
         if soft.ends_with('%') {
             losses.note(setting.place(), "a limit of a profile is a number, and no share of the machine");
             continue;
         }
-        let one = Setting { value: soft, name: setting.name.clone(), line: setting.line };
-        let value = match unit {
-            Unit::Time => time(&one)?,
-            Unit::Size | Unit::Count => {
-                // Where two directives limit the same, the smaller one is met first.
-                let known = meaning.limits.get(key).and_then(|known| known.parse().ok()).unwrap_or(u64::MAX);
-                size(&one)?.map(|number| number.min(known).to_string())
-            }
-        };
-        let Some(value) = value else { continue };
-        if value == "0" || (key == "open_files" && value.parse().is_ok_and(|number: u64| number < 4)) {
+        let (soft, hard) = (unit.read(setting, soft)?, unit.read(setting, stripped(hard))?);
+        // systemd passes over such a pair, and the one before it would hold.
+        if soft.unwrap_or(u64::MAX) > hard.unwrap_or(u64::MAX) {
+            return Err(setting.wrong("the soft limit is above the hard one"));
+        }
+        let Some(soft) = soft else { continue };
+        if soft == 0 || (key == "open_files" && soft < 4) {
             losses.note(setting.place(), "nothing runs with so little");
             continue;
         }
+        let value = match unit {
+            Unit::Time => format!("{soft}ms"),
+            Unit::Size | Unit::Count => {
+                // Where two directives limit the same, the smaller one is met first.
+                let known = meaning.limits.get(key).and_then(|known| known.parse().ok()).unwrap_or(u64::MAX);
+                soft.min(known).to_string()
+            }
+        };
         meaning.limits.insert(key, value);
     }
     Ok(())
@@ -245,6 +263,45 @@ fn limits(service: &Service, meaning: &mut Meaning, losses: &mut Losses) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn limits_of(lines: &str) -> Result<String, ProfileCause> {
+        let meaning = read(format!("[Service]\n{lines}\n").as_bytes(), &mut Losses::default())?;
+        let limits = meaning.limits.iter().map(|(key, value)| format!("{key}={value}"));
+        Ok(limits.collect::<Vec<_>>().join(" "))
+    }
+
+    /// An empty limit of a control group is none again. systemd passes over one of a process, and of a time.
+    #[test]
+    fn a_later_limit_counts() {
+        for (lines, limits) in [
+            ("LimitNOFILE=64\nLimitNOFILE=", "open_files=64"),
+            ("LimitNOFILE=64\nLimitNOFILE=128:infinity", "open_files=128"),
+            ("LimitNOFILE=64\nLimitNOFILE=infinity", ""),
+            ("RuntimeMaxSec=9\nRuntimeMaxSec=", "timeout=9000ms"),
+            ("LimitCPU=1min:2min", "cpu=60000ms"),
+            ("TasksMax=9\nTasksMax=", ""),
+            ("MemoryMax=1M\nMemoryLimit=1K\nMemoryLimit=", "memory=1048576"),
+            ("MemoryMax=1M\nMemoryMax=\nMemoryMax=2M", "memory=2097152"),
+        ] {
+            assert_eq!(limits_of(lines).unwrap(), limits, "{lines}");
+        }
+        for wrong in ["LimitNOFILE=infinity:64", "LimitNOFILE=64:", "LimitAS=2M:1M", "TasksMax=1:2"] {
+            assert!(limits_of(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_set_of_capabilities_can_be_emptied() {
+        let lost = |lines: &str| {
+            let mut losses = Losses::default();
+            read(format!("[Service]\n{lines}\n").as_bytes(), &mut losses).unwrap();
+            losses.lines().len()
+        };
+        for name in ["CapabilityBoundingSet", "AmbientCapabilities"] {
+            assert_eq!(lost(&format!("{name}=CAP_KILL\n{name}=~CAP_CHOWN")), 1);
+            assert_eq!(lost(&format!("{name}=CAP_KILL\n{name}=")), 0);
+        }
+    }
 
     /// Every directive that is said to be read is asked for somewhere.
     #[test]

@@ -13,10 +13,23 @@ use crate::profile::foreign::systemd::values::{maybe_truth, truth};
 use crate::profile::foreign::systemd::words::{binds, words};
 use crate::profile::foreign::{HINTS, Losses};
 
-/// The directives that are lists, by the ends and the beginnings of their names.
-const LISTS: [&str; 7] =
-    ["Paths", "Directories", "Directory", "Environment", "FileSystem", "Families", "RestrictNamespaces"];
-const KINDS_OF_LISTS: [&str; 2] = ["IPAddress", "SystemCall"];
+/// The directives that an empty assignment takes back, by the ends and the beginnings of their names: lists, and those
+/// limits of control groups that are read. `systemd-analyze verify` of systemd 252 names those it passes over.
+const EMPTIED: [&str; 12] = [
+    "Paths",
+    "Directories",
+    "Directory",
+    "Environment",
+    "FileSystem",
+    "Families",
+    "RestrictNamespaces",
+    "Capabilities",
+    "CapabilityBoundingSet",
+    "MemoryMax",
+    "MemoryLimit",
+    "TasksMax",
+];
+const KINDS_OF_EMPTIED: [&str; 2] = ["IPAddress", "SystemCall"];
 
 /// The old names of lists. What one name says the other takes back.
 const OLD_NAMES: [(&str, &str); 3] = [
@@ -30,7 +43,8 @@ const BINDS: [&str; 2] = ["BindPaths", "BindReadOnlyPaths"];
 
 /// Whether an empty assignment takes back what a directive has said (systemd.exec(5)).
 fn begins_anew(name: &str) -> bool {
-    LISTS.iter().any(|end| name.ends_with(end)) || KINDS_OF_LISTS.iter().any(|start| name.starts_with(start))
+    EMPTIED.iter().any(|end| name.ends_with(end))
+        || KINDS_OF_EMPTIED.iter().any(|start| name.starts_with(start))
 }
 
 /// The name that a directive has today.
@@ -52,7 +66,7 @@ pub struct Service(BTreeMap<String, Vec<Setting>>);
 
 impl Service {
     /// Sorts assignments. What cannot be said is lost. An empty assignment begins a list anew; systemd passes over one
-    /// of a word.
+    /// of most words, limits of processes among them.
     pub fn of(settings: Vec<Setting>, losses: &mut Losses) -> Service {
         let mut all: BTreeMap<String, Vec<Setting>> = BTreeMap::new();
         let mut lost: BTreeMap<String, (Setting, String)> = BTreeMap::new();
@@ -327,6 +341,9 @@ mod tests {
             "AppArmorProfile=no",
             "LimitSTACK=1M\nLimitSTACK=no",
             "LimitSTACK=1M\nLimitSTACK=",
+            "LimitMEMLOCK=0\nLimitMEMLOCK=\nLimitMEMLOCK=infinity:64M",
+            "LimitMEMLOCK=infinity\nLimitMEMLOCK=0",
+            "MemoryHigh=1G\nMemoryHigh=infinity:infinity",
             "LimitNICE=1\nLimitNICE=infinity",
             "CPUQuota=10%\nCPUQuota=infinity",
             "ProcSubset=pid\nProcSubset=",
@@ -340,6 +357,8 @@ mod tests {
             "SocketBindDeny=any\nSocketBindDeny=",
             "RootDirectory=/srv\nRootDirectory=",
             "LimitSTACK=1M\nLimitSTACK=infinity",
+            "LimitMEMLOCK=0\nLimitMEMLOCK=infinity:infinity",
+            "LimitCORE=0:infinity\nLimitCORE=1M",
             "MemoryHigh=1G\nMemoryHigh=",
             "RootEphemeral=yes\nRootEphemeral=no",
             "RestrictWhatever=no",

@@ -46,8 +46,19 @@ pub fn size(setting: &Setting) -> Result<Option<u64>, ProfileCause> {
     value.map(Some).ok_or_else(|| setting.wrong(format!("'{}' is no size in bytes, like 64M", Plain(text))))
 }
 
-/// A time as a limit of a profile has it: milliseconds. `None` for `infinity`.
-pub fn time(setting: &Setting) -> Result<Option<String>, ProfileCause> {
+/// A plain number. `None` for `infinity`. With a zero in front it would be one of another base to systemd.
+pub fn count(setting: &Setting) -> Result<Option<u64>, ProfileCause> {
+    let text = &setting.value;
+    if text == "infinity" {
+        return Ok(None);
+    }
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    let value = text.parse::<u64>().ok().filter(|_| is_plain);
+    value.map(Some).ok_or_else(|| setting.wrong(format!("'{}' is no number, like 1024", Plain(text))))
+}
+
+/// A time in milliseconds. `None` for `infinity`.
+pub fn time(setting: &Setting) -> Result<Option<u64>, ProfileCause> {
     if setting.value == "infinity" {
         return Ok(None);
     }
@@ -73,7 +84,7 @@ pub fn time(setting: &Setting) -> Result<Option<String>, ProfileCause> {
         total = part.and_then(|part| total.checked_add(part)).ok_or_else(wrong)?;
         rest = tail.trim_start_matches(is_blank);
     }
-    if total == 0 { Err(wrong()) } else { Ok(Some(format!("{total}ms"))) }
+    if total == 0 { Err(wrong()) } else { Ok(Some(total)) }
 }
 
 /// A path, after its prefixes `-` and `+` were taken off. The error says why no profile can have it.
@@ -157,14 +168,23 @@ mod tests {
         assert_eq!(size(&setting("64M")).unwrap(), Some(64 << 20));
         assert_eq!(size(&setting("infinity")).unwrap(), None);
         assert!(size(&setting("50%")).is_err() && size(&setting("99999999E")).is_err());
-        assert_eq!(time(&setting("1min 30s")).unwrap().as_deref(), Some("90000ms"));
-        assert_eq!(time(&setting("5")).unwrap().as_deref(), Some("5000ms"));
+        assert_eq!(time(&setting("1min 30s")).unwrap(), Some(90_000));
+        assert_eq!(time(&setting("5")).unwrap(), Some(5000));
         assert_eq!(time(&setting("infinity")).unwrap(), None);
         assert!(time(&setting("soon")).is_err() && time(&setting("")).is_err());
         assert_eq!(size(&setting("64 M")).unwrap(), Some(64 << 20));
-        assert_eq!(time(&setting("1 min\t30 s")).unwrap().as_deref(), Some("90000ms"));
+        assert_eq!(time(&setting("1 min\t30 s")).unwrap(), Some(90_000));
         assert!(size(&setting("64\u{a0}M")).is_err() && time(&setting("1\u{a0}min")).is_err());
         assert!(time(&setting("1min\u{a0}30s")).is_err() && time(&setting("1min\u{a0}")).is_err());
+    }
+
+    #[test]
+    fn counts_have_none() {
+        let of = |value: &str| count(&setting(value)).ok();
+        assert_eq!((of("1024"), of("0"), of("infinity")), (Some(Some(1024)), Some(Some(0)), Some(None)));
+        for wrong in ["", "1K", "0x10", "010", "+5", "64 ", "no", "99999999999999999999"] {
+            assert_eq!(of(wrong), None, "{wrong:?}");
+        }
     }
 
     #[test]

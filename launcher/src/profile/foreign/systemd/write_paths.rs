@@ -82,7 +82,7 @@ fn word(location: &Location, directive: &str, losses: &mut Losses) -> Option<Str
     };
     let word = quoted_path(&format!("-{path}"));
     if word.is_none() {
-        losses.note(location, "a list of a unit has no control characters");
+        losses.note(location, "a list of a unit cannot escape a character that is not shown");
     }
     word
 }
