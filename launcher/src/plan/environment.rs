@@ -109,7 +109,7 @@ pub fn command_environment(
     means: Means<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<OsString>, Refusal> {
-    let Inputs { request, profile, host, .. } = inputs;
+    let Inputs { request, profile, host, directory, .. } = inputs;
     // A profile may set a variable for every run that is otherwise set for some.
     let in_home = profile.home.closed_env.iter().filter(|_| means.is_home_closed);
     let offline = profile.network.closed_env.iter().filter(|_| !means.is_network_open);
@@ -130,8 +130,16 @@ pub fn command_environment(
     };
     let Built { mut passed, withheld } = build(host.environment.iter().cloned(), &wishes)?;
     warnings.extend(warning(&withheld));
+    warnings.extend(lifted(&named, &profile.env.deny));
     let fallback = variables.tmp.unwrap_or(Path::new("/"));
     passed.entry("HOME".into()).or_insert_with(|| fallback.into());
+    // A shell says in it where it is itself.
+    let is_callers = |current: &&mut OsString| host.variable("PWD").is_some_and(|own| own == **current);
+    if let Some(current) = passed.get_mut(OsStr::new("PWD")).filter(is_callers)
+        && request.cwd.is_some()
+    {
+        *current = directory.into();
+    }
     Ok(entries(passed))
 }
 
@@ -145,6 +153,18 @@ fn warning(withheld: &[OsString]) -> Option<String> {
             names.join(", ")
         )
     })
+}
+
+/// Says which variables flags name although a profile of the user's keeps them back. What the built-in ones keep back
+/// is there to be named.
+fn lifted(named: &[Named], denied: &[Given<Pattern>]) -> Vec<String> {
+    let of_user = || denied.iter().filter(|denial| !denial.origin.built_in);
+    let warning = |named: &Named| {
+        let denial = of_user().find(|denial| denial.value.matches(Name::new(named.name.as_bytes())))?;
+        let (name, denial) = (shown(Path::new(&named.name)), &denial.origin);
+        Some(format!("warning: {name} is passed on although {denial} keeps it back: --env outranks it"))
+    };
+    named.iter().filter_map(warning).collect()
 }
 
 /// The parts of `K=V` or `K`.
@@ -339,6 +359,17 @@ mod tests {
         };
         assert_eq!(names(false), ["PATH", "TERM"]);
         assert_eq!(names(true), ["EDITOR", "PATH", "TERM"]);
+    }
+
+    #[test]
+    fn a_flag_that_lifts_a_denial_is_told_of() {
+        let denied = patterns(&["A_*"]);
+        let told = |text: &str| lifted(&[named(OsStr::new(text)).unwrap()], &denied);
+        for text in ["A_TOKEN", "A_TOKEN=own"] {
+            let said = told(text);
+            assert!(said.len() == 1 && said[0].contains("A_TOKEN is passed on although env of profile"));
+        }
+        assert_eq!(told("EDITOR"), Vec::<String>::new());
     }
 
     #[test]

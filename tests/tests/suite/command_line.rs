@@ -95,6 +95,14 @@ fn the_working_directory_can_be_chosen() {
             .success()
             .prints(&format!("{}\n", world.path("below").display()));
         world.sbx(["run", "--", "pwd"]).run().success().prints(&format!("{}\n", world.workspace.display()));
+        // Shells believe what PWD says.
+        let printed = |words: &[&str]| {
+            let words = [&["run"], words, &["--", "printenv", "PWD"]].concat();
+            world.sbx(words).env("PWD", &world.workspace).run().success().out()
+        };
+        assert_eq!(printed(&[]), format!("{}\n", world.workspace.display()));
+        assert_eq!(printed(&["--cwd", "below"]), format!("{}\n", world.path("below").display()));
+        assert_eq!(printed(&["--cwd", "below", "--env", "PWD=/x"]), "/x\n");
         // A directory that may be entered, but not listed.
         fs::set_permissions(world.path("below"), fs::Permissions::from_mode(0o311)).unwrap();
         for profile in ["minimal", "workspace"] {
@@ -116,6 +124,12 @@ fn profiles_can_be_listed_shown_and_checked() {
             .unwrap_or_else(|error| panic!("{error}: {shown}"));
         world.sbx(["profile", "check", name]).run().success();
     }
+    world.write("wrong.json", "{\"unknown\": 1}");
+    let out = world.sbx(["profile", "check", "--json", "minimal", "./wrong.json"]).run().exited(125).silent();
+    let checked: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    let good = serde_json::json!({ "profile": "minimal", "ok": true, "error": null });
+    assert_eq!((&checked[0], &checked[1]["ok"]), (&good, &false.into()), "{out}");
+    assert!(checked[1]["error"].as_str().is_some_and(|error| error.contains("wrong.json")), "{out}");
 }
 
 #[test]
@@ -355,6 +369,12 @@ fn a_key_that_an_agent_has_need_not_be_opened() {
             world.bare(["sh", "-c", &script]).run().failed()
         };
         learned.says(&format!("the agent of ssh signs in place of the key; run with {both}"));
+        // Who asks the agent alone is told as much.
+        let asks =
+            format!("which ssh-add looks for, is set outside but not passed on; pass it with {both} (the");
+        run("", "ssh-add -l").failed().says(&asks);
+        let unheard = run(&both, "ssh-add -L").success();
+        assert!(unheard.sbx_lines().is_empty() && unheard.out().contains("ssh-ed25519 "), "{unheard}");
         // A question about the key is about the key.
         let why = world.sbx(["why", &key]).env("SSH_AUTH_SOCK", &socket).run();
         assert!(why.out().contains(&format!("--ro {key}")), "{why}");

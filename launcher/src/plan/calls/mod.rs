@@ -1,6 +1,7 @@
 //! From a profile and flags to the calls of one run.
 
 mod alone;
+mod flags;
 mod loader;
 mod network;
 mod of_run;
@@ -13,14 +14,14 @@ use crate::plan::notified::{Kinds, Notified};
 use crate::plan::rows::grant;
 use crate::plan::rules::Network;
 use crate::profile::{
-    self, Alternative, CallRules, DefaultAction, FreeConditions, Grants, NetworkMode, Origin, Profile,
-    Search, Shared, Syscalls, Text, When, covers,
+    self, CallRules, DefaultAction, FreeConditions, Grants, NetworkMode, Origin, Profile, Search, Syscalls,
+    Text, When,
 };
 use sbx_policy::bpf::{self, Insn};
 use sbx_policy::calls::{Arch, Call};
 use sbx_policy::env;
 use sbx_policy::interpret::{self, Data};
-use sbx_policy::list::{self, List, Target};
+use sbx_policy::list::List;
 use sbx_policy::program::{self, TooLong};
 use sbx_policy::rules::{Actions, Grant, Layout, Row, Rules};
 use std::ffi::OsStr;
@@ -136,40 +137,6 @@ impl Calls {
     pub fn open_by(&self) -> Option<&Origin> {
         let default = self.syscalls.default.as_ref()?;
         matches!(default.value, DefaultAction::Allow | DefaultAction::Log).then_some(&*default.origin)
-    }
-
-    /// Adds `--allow-calls` or `--deny-calls` to what the profile says.
-    pub fn add(&mut self, list: List, flag: &'static str, text: &[u8]) -> Result<(), Refusal> {
-        let cannot = |problem: list::Problem<'_>| Refusal::new(format!("cannot read {flag}: {problem}"));
-        // A table of its own finds overlaps inside the flag's list.
-        let none = Actions { violation: bpf::RET_KILL_PROCESS, log: bpf::RET_LOG, unknown: None };
-        let mut scratch = Rules::new(self.arch, false, none);
-        let entries = || text.split(|b| matches!(b, b':' | b',')).filter(|entry| !entry.is_empty());
-        for entry in entries() {
-            scratch.add(list, entry).map_err(cannot)?;
-            let parsed = list::parse(entry).map_err(cannot)?;
-            let origin = Shared::from(Origin {
-                profile: Shared::Fixed("command line"),
-                built_in: false,
-                optional: false,
-                unless_credentials: false,
-                key: flag,
-                index: None,
-                entry: String::from_utf8_lossy(entry).into_owned().into(),
-                why: None,
-            });
-            match parsed.target {
-                Target::Call(call) => self.set(list, call, &parsed, &origin),
-                Target::Group(group) => {
-                    group.members().for_each(|call| self.set(list, call, &parsed, &origin))
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn set(&mut self, list: List, call: Call, entry: &list::Entry, origin: &Shared<Origin>) {
-        self.syscalls.calls.change(call, |said| change(said, list, entry, origin));
     }
 
     /// Adds what changing files takes, for a profile that only reads.
@@ -416,39 +383,6 @@ impl Calls {
 /// The call of an entry.
 fn name_of(entry: &str) -> &str {
     entry.split('[').next().unwrap_or(entry)
-}
-
-/// Adds what a flag says about a call to what the profile says.
-fn change(said: &mut CallRules, list: List, entry: &list::Entry, origin: &Shared<Origin>) {
-    if list == List::Deny {
-        add(&mut said.deny, entry.restriction, origin);
-        // Without an error of its own it is reported, whatever the profile answers quietly.
-        said.errno = (entry.errno != 0).then_some(entry.errno);
-        return;
-    }
-    add(&mut said.allow, entry.restriction, origin);
-    if !said.inside.is_none() {
-        add(&mut said.inside, entry.restriction, origin);
-    }
-    // A denial by the profile gives way, one by a flag does not.
-    if !said.deny.origins().any(|origin| origin.key.starts_with("--")) {
-        said.deny = Grants::None;
-    }
-}
-
-/// Adds an entry that is about a call whatever its arguments are, or about some of them.
-fn add(grants: &mut Grants, restriction: Option<usize>, origin: &Shared<Origin>) {
-    let Some(place) = restriction else {
-        *grants = Grants::All(origin.clone());
-        return;
-    };
-    let one = Alternative { when: When::Named(place), origin: origin.clone() };
-    if matches!(grants, Grants::All(_)) {
-        return;
-    }
-    // What a built-in profile says may not apply to this run, so the entry is added beside a wider one of it.
-    let rest = grants.alternatives().iter().filter(|known| !covers(&one.when, &known.when)).cloned();
-    *grants = Grants::Some(rest.chain([one.clone()]).collect());
 }
 
 /// The sentence for a filter without room.
