@@ -54,7 +54,7 @@ pub struct Judged {
     configs: Vec<(&'static str, Sifted)>,
     /// Executable hooks.
     hooks: Vec<OsString>,
-    /// Files that have no harmless part, and directories of linked worktrees that lead elsewhere.
+    /// Files that have no harmless part, those of linked worktrees among them.
     whole: Vec<PathBuf>,
 }
 
@@ -233,11 +233,6 @@ fn hooks(own: &Directory, new: New, before: Option<&Before>) -> Result<Vec<OsStr
 }
 
 impl Judged {
-    /// Of files that the command has made.
-    pub fn of_files(whole: Vec<PathBuf>) -> Judged {
-        Judged { is_made: true, whole, ..Judged::default() }
-    }
-
     /// The same, with more files or directories that git would act on if the command made it.
     pub fn with(mut self, of_made: impl FnOnce() -> Vec<PathBuf>) -> Judged {
         if self.is_made {

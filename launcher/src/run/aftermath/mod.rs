@@ -297,9 +297,11 @@ impl Aftermath {
         match is_protected {
             true => {
                 let held = |place: &Path| self.holds(&path.join(place));
-                let judged =
-                    self.root.below(place).map(|own| worktrees::judge(&own, self.times(&path), &held));
-                self.conclude(place, judged.map(Some), look);
+                let astray = |own: Directory| worktrees::came_astray(&own, self.times(&path), &held);
+                for file in self.root.below(place).into_iter().flat_map(astray) {
+                    let aside = look.put_aside(&self.root, &place.join(&file), &path.join(&file));
+                    look.found_file(&path.join(file), FindingKind::FileMade, Vec::new(), aside);
+                }
                 // Hooks of linked worktrees that the command has added.
                 let names = if self.has_new_worktrees(place) { self.led_to(&path, None) } else { Vec::new() };
                 if !names.is_empty() {
@@ -361,14 +363,14 @@ impl Aftermath {
         let Some(common) = target.ancestors().find(|above| self.is_protected(above)) else { return false };
         let times = Times { began: self.record.began, since: self.since };
         let held = |place: &Path| self.holds(&common.join(place));
-        let of_worktrees = Directory::open(common).map(|own| worktrees::judge(&own, times, &held));
+        let none_astray = |own: Directory| worktrees::came_astray(&own, times, &held).is_empty();
         let known = Known { tree, had_network: self.had_network, may_push: ANYWHERE, ..Known::default() };
         let own = Directory::open(Path::new("/"))
             .and_then(|root| judge(&root, from_root(target), times, known))
             .map(Option::unwrap_or_default);
         let is_plain =
             |judged: Result<Judged, SyscallError>| judged.is_ok_and(|judged| judged.names().is_empty());
-        is_plain(of_worktrees) && (self.is_protected(target) || is_plain(own))
+        Directory::open(common).is_ok_and(none_astray) && (self.is_protected(target) || is_plain(own))
     }
 
     /// Whether an entry was not there at the start.
@@ -398,14 +400,13 @@ impl Aftermath {
         self.layout.as_ref().is_some_and(|layout| layout.shields(path) || layout.stands_in(path))
     }
 
-    /// Acts on what was found of a repository.
+    /// Acts on what was found of a repository that no mount held.
     fn conclude(&self, place: &Path, judged: Result<Option<Judged>, SyscallError>, look: &mut Look) {
         let path = self.workspace.join(place);
         let judged = match judged {
             Ok(Some(judged)) => judged,
             Ok(None) => return,
             // Closed. A `.git` that the command made is put aside as a whole.
-            Err(_) if self.is_protected(&path) => return,
             Err(_) if place.ends_with(".git") && self.is_made(place) => {
                 return self.turn_away(place, &Kind::Directory, look);
             }
@@ -415,7 +416,7 @@ impl Aftermath {
             }
         };
         let mut names = judged.names();
-        if names.is_empty() && !self.is_protected(&path) && !self.known.contains_key(&path) {
+        if names.is_empty() && !self.known.contains_key(&path) {
             names = self.led_to(&path, None);
         }
         if names.is_empty() {

@@ -3,7 +3,7 @@
 //! write to it. And it holds only who comes by its path: another run, which has no such mount, may hand over a
 //! directory.
 
-use super::repository::{MOST_NAMED, is_since};
+use super::repository::{MOST_NAMED, OF_WORKTREE, is_since};
 use super::{Aftermath, Look};
 use crate::enforce::aside::is_aside;
 use crate::plan::namespaces::git::shape::is_no_hook;
@@ -75,7 +75,8 @@ pub fn before(layout: &Layout) -> Vec<Kept> {
     let files = layout.read_only.iter().chain(layout.links.keys()).filter(|path| !layout.stands_in(path));
     let kept = |path: &PathBuf| {
         let meta = path.symlink_metadata().ok()?;
-        let of_git = path.ends_with(CONFIG) && layout.configs.iter().any(|own| path.parent() == Some(own));
+        let of_git = path.ends_with(CONFIG) && layout.configs.iter().any(|own| path.parent() == Some(own))
+            || path.ends_with(OF_WORKTREE);
         let text = of_git.then(|| git_config::read(path)).flatten();
         let hooks = (path.ends_with(HOOKS) && meta.is_dir()).then(|| hooks(path));
         Some(Kept { path: path.clone(), identity: identity(&meta), text, hooks })
@@ -104,11 +105,15 @@ impl Kept {
         let mut names = Vec::new();
         match &self.text {
             // A configuration is compared in any case.
-            Some(before) => match harmless::check(before, &read(&self.path)?) {
-                Ok(()) => return None,
-                Err(Harm::Variable(key)) => names.push(key[..].into()),
-                Err(Harm::Unreadable) => {}
-            },
+            Some(before) => {
+                let now = read(&self.path)?;
+                match harmless::check(before, &now) {
+                    Ok(()) => return None,
+                    Err(_) if now == *before => return None,
+                    Err(Harm::Variable(key)) => names.push(key[..].into()),
+                    Err(Harm::Unreadable) => {}
+                }
+            }
             None if identity(&meta) != self.identity => {}
             None if meta.is_dir() => {
                 let (changed, is_all) = changed_in(&self.path, since, is_ours);

@@ -1,7 +1,10 @@
 //! What git goes on with after a stop: the files of a merge, a rebase, a cherry-pick; and hg's transactions. Commands
 //! may write them, for git in the sandbox stops too. git and prompts of shells believe what stands there: git copies
-//! the files that `MERGE_RR` names, prompts hand numbers to the shell and names of objects to `git log`, and a link has
-//! git read or write another file. So each file has to have the form that git gives it, whatever it says.
+//! the files that `MERGE_RR` names and starts the program of a strategy, prompts hand numbers to the shell and names
+//! of objects to `git log`, and a link has git read or write another file. So each file has to have the form that git
+//! gives it, whatever it says.
+
+mod strategy;
 
 use super::index::is_odd;
 use super::mercurial;
@@ -21,6 +24,7 @@ use std::ffi::OsStr;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use strategy::{SHEET, STRATEGY};
 
 /// Longer files than git writes there.
 const LONGEST: u64 = 1 << 20;
@@ -30,14 +34,31 @@ const FEW: usize = 16;
 const CONFLICTS: &str = "MERGE_RR";
 /// What `git am` passes on to each patch.
 const OPTIONS: &str = "apply-opt";
-/// The directory that has it.
-const OF_AM: &str = "rebase-apply";
 
-/// Directories of states, and the files in them that consist of numbers and names of objects.
-const STATES: [(&str, &[&str]); 3] = [
-    (
-        "rebase-merge",
-        &[
+/// Whether a text has the form that git gives it.
+type HasForm = fn(&[u8]) -> bool;
+
+/// What git goes on with, in a directory of its own.
+struct State {
+    name: &'static str,
+    /// The files in it that consist of numbers and names of objects.
+    of_objects: &'static [&'static str],
+    /// Others by which git may execute or write something.
+    of_words: &'static [(&'static str, HasForm)],
+}
+
+impl State {
+    /// All files in it that have a form.
+    fn forms(&self) -> impl Iterator<Item = (&'static str, HasForm)> {
+        let of_objects = self.of_objects.iter().map(|name| (*name, is_hex as HasForm));
+        of_objects.chain(self.of_words.iter().copied())
+    }
+}
+
+const STATES: [State; 3] = [
+    State {
+        name: "rebase-merge",
+        of_objects: &[
             "msgnum",
             "end",
             "onto",
@@ -49,12 +70,28 @@ const STATES: [(&str, &[&str]); 3] = [
             "rewritten-list",
             "rewritten-pending",
         ],
-    ),
-    (
-        OF_AM,
-        &["next", "last", "onto", "orig-head", "original-commit", "rewritten", "abort-safety", "autostash"],
-    ),
-    ("sequencer", &["head", "abort-safety"]),
+        of_words: &[(STRATEGY, strategy::is_own)],
+    },
+    State {
+        name: "rebase-apply",
+        of_objects: &[
+            "next",
+            "last",
+            "onto",
+            "orig-head",
+            "original-commit",
+            "rewritten",
+            "abort-safety",
+            "autostash",
+        ],
+        // Old versions of git kept a strategy here as well.
+        of_words: &[(STRATEGY, strategy::is_own), (OPTIONS, are_for_apply)],
+    },
+    State {
+        name: "sequencer",
+        of_objects: &["head", "abort-safety"],
+        of_words: &[(SHEET, strategy::is_sheet)],
+    },
 ];
 
 impl Aftermath {
@@ -144,8 +181,8 @@ impl Strays {
 impl Scan<'_> {
     /// A directory of git's, its place in the repository and its path.
     fn look_into(&mut self, own: &Directory, new: New, place: &Path, path: &Path) {
-        for (state, of_objects) in STATES {
-            self.take(place.join(state), in_state(own, state, of_objects));
+        for state in &STATES {
+            self.take(place.join(state.name), in_state(own, state));
         }
         let are_own = are_own(own, new, tree_of(path), self.shows);
         self.odd.extend((!are_own).then(|| place.join(CONFLICTS)));
@@ -160,23 +197,22 @@ impl Scan<'_> {
     }
 }
 
-fn in_state(own: &Directory, name: &str, of_objects: &[&str]) -> Option<Strays> {
+fn in_state(own: &Directory, state: &State) -> Option<Strays> {
     let mut odd = Strays::default();
-    let listed = opened(own, name.as_ref())?.and_then(|state| {
-        for name in of_objects {
-            let is_plain = |text: Option<Vec<u8>>| text.is_none_or(|text| is_hex(&text));
-            if !state.read(name.as_ref(), LONGEST).is_ok_and(is_plain) {
-                odd.add(*name);
+    let listed = opened(own, state.name.as_ref())?.and_then(|directory| {
+        for (name, has_form) in state.forms() {
+            let is_plain = |text: Option<Vec<u8>>| text.is_none_or(|text| has_form(&text));
+            if !directory.read(name.as_ref(), LONGEST).is_ok_and(is_plain) {
+                odd.add(name);
             }
         }
-        let are_known = |text: Option<Vec<u8>>| text.is_none_or(|text| are_for_apply(&text));
-        if name == OF_AM && !state.read(OPTIONS.as_ref(), LONGEST).is_ok_and(are_known) {
-            odd.add(OPTIONS);
+        if !strategy::takes_options(&directory) {
+            odd.add(strategy::OPTIONS);
         }
-        state.each_entry(&mut Vec::with_capacity(LISTING), |name, entry| {
-            let is_known = of_objects.iter().any(|known| name == *known);
+        directory.each_entry(&mut Vec::with_capacity(LISTING), |name, entry| {
+            let is_known = state.forms().any(|(known, _)| name == known);
             let is_plain = entry == Entry::Directory
-                || entry == Entry::Other && identity(&state, name).is_none_or(Identity::is_regular);
+                || entry == Entry::Other && identity(&directory, name).is_none_or(Identity::is_regular);
             // git reads nothing of such a name.
             if !is_known && !is_plain && !is_aside(name) {
                 odd.add(name);

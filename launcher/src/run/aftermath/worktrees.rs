@@ -1,6 +1,5 @@
 //! What git keeps of linked worktrees: nothing there leads it elsewhere.
 
-use super::judge::Judged;
 use super::new::{New, Times};
 use super::repository::{COMMON, MOST_WORKTREES, OF_WORKTREE, WORKTREES, is_absent_or, leads_to};
 use crate::plan::namespaces::git::shape::{self, line};
@@ -8,6 +7,7 @@ use crate::plan::namespaces::git_config::LONGEST;
 use crate::supervise::handlers::git_config::sift::sift;
 use crate::sys::beneath::Directory;
 use crate::sys::descriptor;
+use crate::sys::file;
 use crate::sys::path::joined;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, AsRawFd};
@@ -31,8 +31,10 @@ pub fn astray(own: &Directory, new: New, stayed: &dyn Fn(&OsStr) -> bool) -> Vec
     for name in names {
         let place = at.join(&name);
         let Ok(worktree) = own.below(&place) else {
-            // A link, or closed.
-            harmful.extend(new.is(own, place.as_os_str()).then_some(place));
+            // A link, or closed. In a file git finds nothing: it may be what a run has in the place of hooks.
+            let may_hold = file::identity_of(all.as_fd(), &name, false)
+                .map_or(true, |found| found.is_link() || found.is_directory());
+            harmful.extend((may_hold && new.is(own, place.as_os_str())).then_some(place));
             continue;
         };
         let new = if stayed(&name) { new } else { in_all.within(&all, &name) };
@@ -73,8 +75,12 @@ fn leads_astray(worktree: &Directory, is_new: bool) -> bool {
     from(&own) || tree.is_some_and(from)
 }
 
-/// The linked worktrees that a protected repository has got. Mounts held those that were there.
-pub fn judge(own: &Directory, Times { began, .. }: Times, held: &dyn Fn(&Path) -> bool) -> Judged {
+/// The same of the linked worktrees that a protected repository has got. Mounts held those that were there.
+pub fn came_astray(
+    own: &Directory,
+    Times { began, .. }: Times,
+    held: &dyn Fn(&Path) -> bool,
+) -> Vec<PathBuf> {
     let stayed = |name: &OsStr| held(&Path::new(WORKTREES).join(name).join(OF_WORKTREE));
-    Judged::of_files(astray(own, New::Since(began), &stayed))
+    astray(own, New::Since(began), &stayed)
 }

@@ -253,6 +253,87 @@ fn what_git_leaves_is_gone_on_with() {
     });
 }
 
+/// A strategy is a program, and git looks for one with a slash in the working tree. `git-merge-octopus` has the shell
+/// evaluate an option, `git-merge-resolve` has git write what one names.
+#[test]
+fn git_merges_by_no_program_and_no_option_of_the_commands() {
+    in_repositories(|world| {
+        let ran = world.home.join("ran");
+        let made = "git switch -qc side HEAD~1; echo side >> file; git commit -qam side1; echo x > x; git add x; \
+                    git commit -qm side2; mkdir git-merge-evil; G=git-merge-evil/x; \
+                    printf '#!/bin/sh\\ntouch ~/ran; exit 1\\n' > $G; chmod +x $G";
+        let rebase = "git rebase main >/dev/null 2>&1 || true; cd .git/rebase-merge";
+        let pick =
+            "git switch -q main; git cherry-pick side~1 side >/dev/null 2>&1 || true; cd .git/sequencer";
+        let set = "git config -f opts --add options.strategy";
+        let evaluated = "`touch${IFS}$HOME/ran`";
+        for (stops, leaves, goes_on, aside) in [
+            (rebase, "echo evil/x > strategy".to_string(), "rebase", "rebase-merge/strategy"),
+            (
+                rebase,
+                format!("echo octopus > strategy; echo '\"\" \"a\" \"{evaluated}\" b' > strategy_opts"),
+                "rebase",
+                "rebase-merge/strategy_opts",
+            ),
+            (
+                rebase,
+                "echo resolve > strategy; echo index-output=$HOME/ran > strategy_opts".to_string(),
+                "rebase",
+                "rebase-merge/strategy_opts",
+            ),
+            (pick, format!("{set} evil/x"), "cherry-pick", "sequencer/opts"),
+            (
+                pick,
+                format!("{set} octopus; for o in '' a '{evaluated}' b; do {set}-option \"$o\"; done"),
+                "cherry-pick",
+                "sequencer/opts",
+            ),
+        ] {
+            plain(world, "rm -rf ~/kept; cp -r . ~/kept");
+            let script = format!("{made}; {stops}; {leaves}; cd ../..");
+            let uses = format!("git {goes_on} --skip >/dev/null 2>&1 || true");
+            let said = is_only_without(world, &script, &uses, |_| ran.exists());
+            assert!(said.contains(&format!("{aside}.sbx-aside")), "{leaves}: {said}");
+            plain(world, "rm -f ~/ran; find . -mindepth 1 -delete; cp -r ~/kept/. .");
+        }
+    });
+}
+
+/// The twin: git goes on by the strategies and options that the user has chosen.
+#[test]
+fn strategies_of_gits_own_stay() {
+    in_repositories(|world| {
+        let made =
+            "git switch -qc side HEAD~1; for n in 1 2; do echo side$n >> file; git commit -qam side$n; done";
+        let pick = "git switch -q main; git cherry-pick";
+        for (stops, at, left) in [
+            ("git rebase -s ort main".to_string(), "rebase-merge/strategy*", "ort"),
+            ("git rebase -s resolve main".to_string(), "rebase-merge/strategy*", "resolve"),
+            ("git rebase -X theirs --exec false main".to_string(), "rebase-merge/strategy_opts", "theirs"),
+            ("git rebase -X 'subtree=a b' main".to_string(), "rebase-merge/strategy_opts", "subtree=a b"),
+            (format!("{pick} --strategy=resolve side~1 side"), "sequencer/opts", "strategy = resolve"),
+            (
+                format!("{pick} --strategy=recursive -X 'subtree=a b' -X patience side~1 side"),
+                "sequencer/opts",
+                "strategy-option = patience",
+            ),
+            (
+                format!("{pick} -x -s --edit --allow-empty --cleanup=scissors side~1 side"),
+                "sequencer/opts",
+                "default-msg-cleanup = scissors",
+            ),
+        ] {
+            plain(world, &format!("rm -rf ~/kept; cp -r . ~/kept; {made}"));
+            let script = format!("export GIT_EDITOR=true; ({stops}) >/dev/null 2>&1 || true");
+            let out = shell(world, &[], &script).run().success();
+            assert!(!out.err().contains("sbx-aside"), "{stops}: {out}");
+            let kept = plain(world, &format!("cat .git/{at}"));
+            assert!(kept.contains(left), "{stops}: {kept}");
+            plain(world, "find . -mindepth 1 -delete; cp -r ~/kept/. .");
+        }
+    });
+}
+
 /// `hg recover` removes, cuts and replaces whatever files a transaction names.
 #[test]
 fn hg_takes_nothing_back_outside_of_a_repository() {

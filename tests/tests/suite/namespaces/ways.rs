@@ -1,7 +1,7 @@
 //! What decides where a path leads: links, and directories that `..` leaves again. What is at its end by the words of
 //! the path is something else.
 
-use super::{in_namespaces, shell, with_namespaces};
+use super::{in_namespaces, names, shell, with_namespaces};
 use sbx_tests::{World, need};
 
 /// What the user has made in the workspace, what the command does, and what the user does then, which prints EVIL where
@@ -21,7 +21,7 @@ const FOLLOW: &str = "for i in $(seq 50); do cat .envrc 2>/dev/null && break; do
 const PUSH: &str = "to=$PWD; test -d wt/to && to=$PWD/wt; git init -q ../from; cd ../from
     git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x; git push -q $to HEAD:refs/heads/new 2>&1";
 
-const CASES: [Case; 24] = [
+const CASES: [Case; 25] = [
     // By words alone, these are at `hk` and `inc` beside the link.
     Case {
         made: "git init -q .; mkdir -p sub/real sub/hk; ln -s sub/real lr; git config core.hooksPath lr/../hk",
@@ -129,6 +129,12 @@ const CASES: [Case; 24] = [
         acts: PUSH,
     },
     Case {
+        made: "git init -q .; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x; git worktree add -q wt
+               git config core.hooksPath ../githooks",
+        attack: "mkdir .git/worktrees/githooks; hook .git/worktrees/githooks/post-receive; mkdir to; mv to wt/to",
+        acts: PUSH,
+    },
+    Case {
         made: "git init -q .; mkdir -p .husky tools; ln -s ../tools .husky/_; git config core.hooksPath .husky/_",
         attack: "hook tools/pre-commit",
         acts: COMMIT,
@@ -177,6 +183,25 @@ fn what_git_and_others_act_on_is_where_the_kernel_leads_them() {
             // The twin, without a run.
             assert!(acted(false).contains("EVIL"), "{attack}");
         }
+    });
+}
+
+/// A relative `core.hooksPath` may lead from a linked worktree's directory to beside it. What a run has there, so that
+/// the command makes no hooks, is not taken for a linked worktree, and goes.
+#[test]
+fn what_stands_in_for_hooks_is_no_linked_worktree() {
+    need!("git");
+    in_namespaces(|world| {
+        let made = "git init -q .; git -c user.name=a -c user.email=a@b commit -q --allow-empty -m x
+                    git worktree add -q wt; git config core.hooksPath ../githooks";
+        world.bare(["bash", "-c", made]).run().success();
+        for _ in 0..2 {
+            shell(world, &[], "test -f .git/worktrees/githooks").run().success().silent();
+            assert_eq!(names(&world.workspace.join(".git/worktrees")), ["wt"]);
+        }
+        // A link is one all the same.
+        shell(world, &[], "ln -s ../../wt .git/worktrees/other").run().success().says("worktrees/other");
+        assert!(!world.exists(".git/worktrees/other"));
     });
 }
 
