@@ -68,9 +68,9 @@ fn failed(kind: &kinds::Kind, args: [u64; 6]) -> bool {
     false
 }
 
-/// The working directory is another one.
-fn moved() {
-    Kept::with(Kept::forget_relative);
+/// The working directory is about to be another one.
+fn moves() {
+    Kept::with(Kept::settle_relative);
 }
 
 /// The program says what an error is: the last call that had it is what is said.

@@ -24,6 +24,8 @@ pub enum Why {
 struct Ring {
     /// The place of the next one, which is that of the oldest.
     next: usize,
+    /// Whether the last one is about the system's files.
+    ends_at_system: bool,
     records: [Record; MOST],
 }
 
@@ -63,7 +65,11 @@ impl Kept {
         }
         self.count = self.count.wrapping_add(1);
         let count = self.count;
+        let is_of_system = why == Why::Missing && is_of_system(kind, &args);
         let ring = self.ring(why);
+        if is_of_system && ring.ends_at_system {
+            ring.next = ring.next.wrapping_sub(1);
+        }
         let Some(record) = ring.records.get_mut(ring.next % MOST) else { return };
         record.number = 0;
         record.flags = 0;
@@ -72,6 +78,7 @@ impl Kept {
             record.order = count;
             record.number = kind.number;
             ring.next = ring.next.wrapping_add(1);
+            ring.ends_at_system = is_of_system;
         }
         if count == 1 {
             sys::watch_end();
@@ -122,10 +129,20 @@ impl Kept {
         last.flags |= SPOKEN;
     }
 
-    /// The working directory is another one, so nobody knows any more where the relative paths lead.
-    pub fn forget_relative(&mut self) {
+    /// The working directory is about to be another one: relative paths started at this one.
+    pub fn settle_relative(&mut self) {
         let all = self.refused.records.iter_mut().chain(&mut self.missing.records);
-        all.filter(|record| record.flags & RELATIVE != 0).for_each(|record| record.number = 0);
+        let mut relative = all.filter(|record| record.number != 0 && record.flags & RELATIVE != 0).peekable();
+        if relative.peek().is_none() {
+            return;
+        }
+        let mut room = [0; LONGEST];
+        let directory = sys::working_directory(&mut room);
+        relative.for_each(|record| {
+            if directory.and_then(|directory| settle(record, directory)).is_none() {
+                record.number = 0;
+            }
+        });
     }
 
     /// Tells the supervisor, and whether words follow.
@@ -139,6 +156,14 @@ impl Kept {
             records.iter_mut().for_each(|record| record.number = 0);
         }
     }
+}
+
+/// Whether a call is about a file of the system's, of which none is out of sight. Programs look for theirs in many
+/// directories, so one after the other takes the same place.
+fn is_of_system(kind: &Kind, args: &[u64; 6]) -> bool {
+    let path = kind.paths.first().and_then(|path| args.get(path.at));
+    let path = path.map_or(&[][..], |address| sys::text(*address));
+    [&b"/usr/"[..], b"/lib", b"/etc/"].iter().any(|above| path.starts_with(above))
 }
 
 /// Copies the arguments, with what they point to.
@@ -170,6 +195,21 @@ fn copy(record: &mut Record, kind: &Kind, args: [u64; 6]) -> Option<()> {
             *record.args.get_mut(directory)? = WORKING as u64;
         }
     }
+    Some(())
+}
+
+/// Has the only path of a record start at this directory.
+fn settle(record: &mut Record, directory: &[u8]) -> Option<()> {
+    let room = record.text.as_ptr_range();
+    let is_path = |word: &&u64| (room.start as u64..room.end as u64).contains(*word);
+    (record.args.iter().filter(is_path).count() == 1).then_some(())?;
+    let length = record.text.iter().position(|byte| *byte == 0)? + 1;
+    let start = directory.len() + 1;
+    (start + length <= ROOM).then_some(())?;
+    record.text.copy_within(..length, start);
+    let used = append(&mut record.text, 0, directory)?;
+    append(&mut record.text, used, b"/")?;
+    record.flags &= !RELATIVE;
     Some(())
 }
 

@@ -13,7 +13,7 @@ pub const TELL: u32 = 0x5342_5832;
 pub const LINK: u32 = 0x5342_5833;
 
 /// Maximum number of records that are told at once.
-pub const MOST: usize = 16;
+pub const MOST: usize = 24;
 
 /// The bytes that a record has for paths.
 pub const ROOM: usize = 568;

@@ -240,11 +240,10 @@ pub unsafe extern "C" fn chdir(path: Text) -> c_int {
     };
     // SAFETY: chdir(2) takes a path.
     let next: unsafe extern "C" fn(Text) -> c_int = unsafe { core::mem::transmute(address) };
+    crate::moves();
     // SAFETY: by the contract.
     let result = unsafe { next(path) };
-    if result == 0 {
-        crate::moved()
-    } else {
+    if result != 0 {
         failed(&kinds::CHDIR, &[path.word()]);
     }
     result
@@ -264,12 +263,9 @@ pub unsafe extern "C" fn fchdir(directory: c_int) -> c_int {
     };
     // SAFETY: fchdir(2) takes a descriptor.
     let next: unsafe extern "C" fn(c_int) -> c_int = unsafe { core::mem::transmute(address) };
+    crate::moves();
     // SAFETY: by the contract.
-    let result = unsafe { next(directory) };
-    if result == 0 {
-        crate::moved();
-    }
-    result
+    unsafe { next(directory) }
 }
 
 /// The flags of open(2) for a mode of fopen(3).

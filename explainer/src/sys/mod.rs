@@ -181,6 +181,11 @@ pub fn directory(descriptor: c_int, room: &mut [u8]) -> Option<&[u8]> {
     link(CStr::from_bytes_until_nul(&name).ok()?, room)
 }
 
+/// The path of the working directory.
+pub fn working_directory(room: &mut [u8]) -> Option<&[u8]> {
+    link(c"/proc/self/cwd", room)
+}
+
 /// Where a link leads, if that is a path.
 fn link<'a>(name: &CStr, room: &'a mut [u8]) -> Option<&'a [u8]> {
     let (start, length) = (room.as_mut_ptr() as u64, room.len() as u64);

@@ -42,12 +42,21 @@ pub fn has_capabilities(thread: Pid) -> bool {
     Status::of(thread).is_ok_and(|status| status.set("CapEff") != 0)
 }
 
-/// Whether the file of a process would give it rights outside a sandbox (execve(2)).
+/// Whether the file of a process would give it rights outside a sandbox (execve(2)): those of a user, or capabilities.
 pub fn would_gain(process: Pid) -> bool {
-    const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
     let program = PathBuf::from(format!("/proc/{process}/exe"));
-    let is_set_id = program.metadata().is_ok_and(|meta| meta.mode() & SET_ID != 0);
+    let is_set_id = program.metadata().is_ok_and(|meta| meta.mode() & libc::S_ISUID != 0);
     is_set_id || executable::path_has_capabilities(&program).is_ok_and(|has| has)
+}
+
+/// Whether it would give it a group there that this user is not in.
+pub fn would_join(process: Pid) -> bool {
+    let program = PathBuf::from(format!("/proc/{process}/exe")).metadata();
+    let (Ok(program), Ok(own)) = (program, Status::own()) else { return false };
+    let group = program.gid().to_string();
+    let has_group = |list: &str| list.split_whitespace().any(|number| number == group);
+    let is_in = ["Gid", "Groups"].iter().any(|name| own.field(name).is_some_and(has_group));
+    program.mode() & libc::S_ISGID != 0 && !is_in
 }
 
 /// Whether a process runs a program that others start for themselves, and nobody by its name (hier(7)).

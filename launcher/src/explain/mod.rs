@@ -4,6 +4,7 @@ pub mod caller;
 pub mod decode;
 pub mod hint;
 pub mod infer;
+pub mod project;
 pub mod query;
 pub mod review;
 pub mod sensitive;

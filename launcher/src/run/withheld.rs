@@ -8,7 +8,8 @@
 //! Tools of a project look for its files from below, and say no more than that they find none. Where git does not tell
 //! where a project begins, the workspace is the directory that the command starts in, and what is above it is hidden.
 
-use crate::explain::hint::shell_word;
+use crate::explain::hint::{Hint, KeyAgent, shell_word};
+use crate::explain::project::TOPS;
 use crate::host::Host;
 use crate::plan::Plan;
 use crate::plan::environment::is_kept_back;
@@ -31,32 +32,18 @@ const MOST_LISTED: usize = 100;
 /// Shorter names are words of any language.
 const SHORTEST: usize = 3;
 
-/// Files at the top of a project, which its tools look for.
-const TOPS: [&str; 16] = [
-    "CMakeLists.txt",
-    "Cargo.toml",
-    "GNUmakefile",
-    "Makefile",
-    "Rakefile",
-    "build.gradle",
-    "build.gradle.kts",
-    "composer.json",
-    "configure",
-    "go.mod",
-    "meson.build",
-    "package.json",
-    "pom.xml",
-    "pyproject.toml",
-    "settings.gradle",
-    "setup.py",
-];
-/// How far above the workspace they are looked for.
+/// How far above the workspace the files at the top of a project are looked for.
 const HIGHEST: usize = 3;
+
+/// The variable that tells ssh-add(1) where its agent is. The socket is closed as well.
+const AGENT: &str = "SSH_AUTH_SOCK";
 
 /// What may be missed.
 pub struct Withheld {
     /// Names of variables, and why each may be.
     variables: BTreeMap<OsString, &'static str>,
+    /// What opens the agent of ssh, if the command asks for it.
+    agent: Option<Hint>,
     /// Directories above the workspace that are out of sight, the nearest first.
     above: Vec<PathBuf>,
     workspace: Option<PathBuf>,
@@ -65,11 +52,13 @@ pub struct Withheld {
 impl Withheld {
     /// Of the variables of this process, those that the run does not get and that it may miss.
     pub fn of(plan: &Plan, host: &Host) -> Withheld {
-        let mut named = BTreeSet::new();
-        for word in plan.arguments.iter().skip(1).take(WORDS) {
-            let bytes = word.as_bytes().get(..BYTES.min(word.len())).unwrap_or_default();
-            named.extend(names(bytes));
-        }
+        let words = plan.arguments.iter().take(WORDS);
+        let words = words.map(|word| word.as_bytes().get(..BYTES.min(word.len())).unwrap_or_default());
+        let named: BTreeSet<&[u8]> = words.clone().skip(1).flat_map(names).collect();
+        let starts = |program: &[u8]| words.clone().any(|word| has_program(word, program));
+        let asks_agent = starts(b"ssh-add") && !starts(b"ssh-agent");
+        let agent = (asks_agent || named.contains(AGENT.as_bytes())).then(|| KeyAgent::of(plan)?.hint());
+        let agent = agent.flatten();
         let is_warned = |name: &OsStr| {
             let name = name.to_string_lossy();
             plan.warnings.iter().any(|warning| warning.contains(&*name))
@@ -77,6 +66,8 @@ impl Withheld {
         let missed = |(name, value): (&OsString, &OsString)| {
             let why = if named.contains(name.as_bytes()) {
                 "which the command names"
+            } else if asks_agent && agent.is_some() && name == AGENT {
+                "which ssh-add looks for"
             } else if is_kept_back(name) && leads_into_the_workspace(value, plan) {
                 "which has programs load what is in the workspace"
             } else {
@@ -85,7 +76,7 @@ impl Withheld {
             (!is_warned(name)).then(|| (name.clone(), why))
         };
         let variables = not_passed(plan, host).filter_map(missed).collect();
-        Withheld { variables, above: hidden_above(plan), workspace: plan.workspace.clone() }
+        Withheld { variables, agent, above: hidden_above(plan), workspace: plan.workspace.clone() }
     }
 
     /// What there is to say of a command that has ended.
@@ -104,10 +95,11 @@ impl Withheld {
         names
             .map(|(name, why)| {
                 let dangerous = if is_kept_back(name) { " --allow-dangerous-env" } else { "" };
+                let agent = self.agent.as_ref().filter(|_| name == AGENT);
                 let name = name.to_string_lossy();
+                let flags = agent.map_or_else(|| format!("--env {name}{dangerous}"), Hint::to_string);
                 format!(
-                    "the variable '{name}', {why}, is set outside but not passed on; pass it with \
-                     --env {name}{dangerous}"
+                    "the variable '{name}', {why}, is set outside but not passed on; pass it with {flags}"
                 )
             })
             .chain(project)
@@ -203,6 +195,12 @@ fn names(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split(move |byte| !is_of_name(byte)).filter(is_name).filter(move |word| !is_set(word))
 }
 
+/// Whether a text has the name of a program as a word, wherever its path leads.
+fn has_program(text: &[u8], program: &[u8]) -> bool {
+    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+    text.split(|byte| !is_of_name(byte)).any(|word| word == program)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,6 +215,16 @@ mod tests {
         assert_eq!(found("process.exit(process.env.GH_TOKEN ? 0 : 1)"), ["GH_TOKEN"]);
         assert_eq!(found("os.environ[\"DATABASE_URL\"] ${HTTP2_HOST:-x}"), ["DATABASE_URL", "HTTP2_HOST"]);
         assert_eq!(found("MODE"), ["MODE"]);
+    }
+
+    #[test]
+    fn programs_are_found_by_their_whole_names() {
+        for text in ["ssh-add", "/usr/bin/ssh-add", "ssh-add -l; date", "x=$(ssh-add -L)"] {
+            assert!(has_program(text.as_bytes(), b"ssh-add"), "{text}");
+        }
+        for text in ["ssh-add.sh", "my-ssh-add", "ssh-added", "ssh", ""] {
+            assert!(!has_program(text.as_bytes(), b"ssh-add"), "{text}");
+        }
     }
 
     #[test]

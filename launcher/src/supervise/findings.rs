@@ -4,6 +4,7 @@ use crate::explain::caller;
 use crate::explain::decode::{Access, PathArgument};
 use crate::explain::hint::{CHANGES, Explainer, Reason};
 use crate::explain::infer::{Beyond, DeniedPath};
+use crate::plan::files::tidy;
 use crate::supervise::handlers::refused_paths::RefusedPaths;
 use crate::supervise::judge::Judge;
 use crate::supervise::violation::Violations;
@@ -11,9 +12,10 @@ use crate::supervise::waiting::Told;
 use crate::sys::path::{self, is_of_process};
 use crate::sys::process::{self, Pid};
 use crate::sys::within;
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What is going to be refused of a call.
 pub struct Findings {
@@ -108,6 +110,25 @@ impl Findings {
     /// Whether the user knows the file by its name, as the settings are not that programs look for on their own.
     pub fn is_users_own(&self, paths: &RefusedPaths) -> bool {
         self.hidden(paths).is_some_and(|path| !path.iter().any(|name| name.as_bytes().starts_with(b".")))
+    }
+
+    /// Whether it is a file of the user's that somebody has named, as modules and included scripts are: the run has a
+    /// directory of its own above it and above the directory that the program works in. Programs look for settings in
+    /// one directory after the other up to the root, and do without. Of these the name was `sought` in others as well.
+    pub fn is_beside(&self, paths: &RefusedPaths, sought: &[PathBuf]) -> bool {
+        let is_beside = || {
+            let path = self.hidden(paths)?;
+            let above = paths.layout.as_deref()?.replaces(path)?;
+            let directory = caller::named(self.told.caller.process, None).ok()?;
+            // What a link leads to was not looked for under its own name.
+            let given = tidy(&directory.join(OsStr::from_bytes(self.given()?)));
+            let elsewhere =
+                |other: &PathBuf| other.file_name() == given.file_name() && other.parent() != given.parent();
+            let is_on_the_way = within::is_within(&directory, given.parent()?);
+            let is_looked_for = is_on_the_way && sought.iter().any(elsewhere);
+            Some(within::is_below(&directory, above) && !is_looked_for)
+        };
+        self.is_users_own(paths) && is_beside().unwrap_or(false)
     }
 
     /// The path, if it is there outside and not inside.

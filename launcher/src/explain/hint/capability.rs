@@ -78,25 +78,11 @@ pub fn wanted(name: &str, data: &Data) -> Option<Wanted> {
     }
 }
 
-/// What a performance event takes that is not for the user's own code alone (perf_event_open(2)): its attributes, which
-/// are in memory, say that. Those that nobody can read are taken for zeros, like arguments that nobody gives.
-pub fn of_event(name: &str, data: &Data, memory: &dyn Memory) -> Option<Wanted> {
-    const FLAGS: usize = 40;
-    const EXCLUDE_KERNEL: u8 = 1 << 5;
-    if name != "perf_event_open" {
-        return None;
-    }
-    let mut attributes = [0; FLAGS + 1];
-    memory.read(data.args[0], &mut attributes);
-    let is_of_kernel = attributes[FLAGS] & EXCLUDE_KERNEL == 0;
-    let is_closed = is_of_kernel && at_least("kernel/perf_event_paranoid", 2);
-    is_closed.then_some(Wanted { any_of: Set::PERFMON, whose: Whose::Machine })
-}
-
-/// What a call can do without a capability, where its memory says whether it takes one.
-pub fn without(name: &str, data: &Data) -> Option<String> {
-    let depends = wanted(name, data).is_none() && of_event(name, data, &Nowhere).is_some();
-    depends.then(|| format!("events of the program's own code alone take none: --allow-calls {name}"))
+/// What there is to know of performance events that are let through (perf_event_open(2)). An event of the kernel takes
+/// a capability. Its attributes are in memory, and perf(1) tries again without the kernel where it is refused that.
+pub fn note_of_events(name: &str) -> Option<&'static str> {
+    let is_closed = name == "perf_event_open" && at_least("kernel/perf_event_paranoid", 2);
+    is_closed.then_some("for events of the program's own code alone")
 }
 
 /// Memory that nobody can read.
@@ -185,29 +171,12 @@ fn is_raw(family: i32, kind: i32) -> bool {
 mod tests {
     use super::*;
 
-    /// One structure, at every address.
-    struct Attributes([u8; 128]);
-
-    impl Memory for Attributes {
-        fn read(&self, _: u64, into: &mut [u8]) -> usize {
-            into.iter_mut().zip(self.0).for_each(|(to, from)| *to = from);
-            into.len().min(self.0.len())
-        }
-    }
-
     #[test]
     fn events_of_the_users_own_code_take_no_capability() {
         let data = Data { nr: 0, arch: 0, args: [0; 6] };
-        let mut attributes = Attributes([0; 128]);
-        let closed = at_least("kernel/perf_event_paranoid", 2);
-        assert_eq!(of_event("perf_event_open", &data, &attributes).is_some(), closed);
-        assert_eq!(of_event("bpf", &data, &attributes), None);
-        attributes.0[40] = 1 << 5;
-        assert_eq!(of_event("perf_event_open", &data, &attributes), None);
-        // A query has no memory: the answer is that of a run, and says what else there is.
-        assert_eq!(of_event("perf_event_open", &data, &Nowhere).is_some(), closed);
-        let is_for_nobody = at_least("kernel/perf_event_paranoid", 3);
-        assert_eq!(without("perf_event_open", &data).is_some(), closed && !is_for_nobody);
-        assert_eq!(without("bpf", &data), None);
+        let [own_code, nobodys] = [2, 3].map(|level| at_least("kernel/perf_event_paranoid", level));
+        assert_eq!(note_of_events("perf_event_open").is_some(), own_code);
+        assert_eq!(wanted("perf_event_open", &data).is_some(), nobodys);
+        assert_eq!(note_of_events("bpf"), None);
     }
 }

@@ -1,9 +1,9 @@
 //! The hints, the narrowest first.
 
 use crate::explain::caller;
-use crate::explain::decode::{Access, Address, PathArgument, ProcessMemory};
+use crate::explain::decode::{Access, Address, PathArgument};
 use crate::explain::hint::attempt::Change;
-use crate::explain::hint::capability::{self, Lacking, Nowhere, Wanted, Whose};
+use crate::explain::hint::capability::{self, Lacking, Wanted, Whose};
 use crate::explain::hint::topic::{self, Topic};
 use crate::explain::hint::{Explainer, Hint, Refused, matches, place};
 use crate::explain::infer;
@@ -26,12 +26,7 @@ const FOR_DENIALS: [&str; 2] = ["exec", "jit"];
 impl Explainer {
     /// Whether the call would fail for want of a capability, whatever the filter allowed, and who lacks that.
     pub(super) fn lacks_capability(&self, refused: &Refused<'_>) -> Option<Lacking> {
-        let Refused { name, data, thread, .. } = *refused;
-        let of_event = || match thread {
-            Some(thread) => capability::of_event(name, data, &ProcessMemory::new(thread)),
-            None => capability::of_event(name, data, &Nowhere),
-        };
-        let Wanted { any_of, whose } = capability::wanted(name, data).or_else(of_event)?;
+        let Wanted { any_of, whose } = capability::wanted(refused.name, refused.data)?;
         let lacks = match whose {
             Whose::Machine => true,
             // Landlock refuses these even to who has it.
@@ -225,7 +220,7 @@ impl Explainer {
                 Some("opens every UNIX socket of this machine that file permissions do not close")
             }
             _ if restricted => Some("with any arguments"),
-            _ => None,
+            _ => capability::note_of_events(name),
         };
         helps.then(|| Hint::of(["--allow-calls", name]).noting(note))
     }

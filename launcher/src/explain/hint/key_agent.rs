@@ -29,7 +29,12 @@ impl KeyAgent {
 
     /// What lets the command use a key without reading it: nothing where this agent is of no use.
     pub fn hint_for(&self, key: &Path, home: &Path) -> Option<Hint> {
-        if !is_key(key, home) || (self.is_open && self.is_named) || !is_socket(&self.socket) {
+        is_key(key, home).then(|| self.hint()).flatten()
+    }
+
+    /// What lets the command reach the agent: nothing where it may already, or where no agent listens.
+    pub fn hint(&self) -> Option<Hint> {
+        if (self.is_open && self.is_named) || !is_socket(&self.socket) {
             return None;
         }
         let mut hint = Hint::default();

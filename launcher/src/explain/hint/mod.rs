@@ -40,7 +40,7 @@ use capability::Lacking;
 pub use flags::includes_restriction;
 use given::{changing, closed_home, denied_hosts, devices};
 pub use host::{Host, Outside, bracketed};
-use key_agent::KeyAgent;
+pub use key_agent::KeyAgent;
 pub use place::{CHANGES, is_opened_alone, is_whole, repository_at};
 pub use reason::{Hint, Reason, Rule};
 use sbx_policy::calls::Call;
@@ -297,8 +297,8 @@ impl Explainer {
             }
             Beyond::Gain { by_helper } => {
                 let gains = Reason::always(
-                    "this program is set-user-ID or has capabilities, which count for nothing: none gains rights in a \
-                     sandbox",
+                    "this program is set-user-ID or set-group-ID, or has capabilities, which count for nothing: none \
+                     gains rights in a sandbox",
                 );
                 // Who has started it does without, or says what it is missing.
                 return Reason { is_done_without: by_helper, ..gains };

@@ -3,7 +3,7 @@
 use crate::error::Refusal;
 use crate::explain::decode::{self, Access, PathArgument};
 use crate::explain::hint::Explainer;
-use crate::explain::hint::capability::{self, Nowhere};
+use crate::explain::hint::capability::Nowhere;
 use crate::explain::query::{Answer, Rule, Verdict};
 use crate::plan::calls::Extras;
 use crate::plan::{Plan, notified};
@@ -113,7 +113,6 @@ fn refused(plan: &Plan, call: Call, data: &Data, exact: bool, path: Option<(&Pat
     }));
     let mut answer =
         Answer::new(Verdict::Refused).told(Explainer::of(plan).reason_of(None, call.name(), data, &decoded));
-    answer.notes.extend(capability::without(call.name(), data));
     // What is answered like this is no part of what the profile is for: `workspace` without clone3 starts programs.
     let said = plan.calls.rules_of(call).filter(|said| matches!(said.deny, Grants::All(_)));
     if let Some(error) = said.and_then(|said| said.errno).and_then(errno::name) {

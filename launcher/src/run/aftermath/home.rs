@@ -37,6 +37,9 @@ pub struct HomeBefore {
     places: BTreeSet<PathBuf>,
     /// Copies of settings as they are at the start, with the time of their last change: they may be as new as that.
     copies: BTreeMap<PathBuf, SystemTime>,
+    /// Hidden names at its top: of these only new ones are told. Programs replace their files there, and such a file is
+    /// as young as a new one (`~/.python_history`).
+    hidden: BTreeSet<OsString>,
     /// Names in the home that are left out: directories of tools, and copies of settings. `None`: nothing is left out.
     tools: Option<BTreeSet<OsString>>,
     /// The start, by the clock that files go by: on a busy machine it is well behind the other one.
@@ -55,9 +58,10 @@ impl HomeBefore {
         let first = |path: PathBuf| path.strip_prefix(&home.at).ok()?.iter().next().map(OsStr::to_os_string);
         let copied = plan.profile.home.copies.iter().filter_map(|copy| copy.path.expand_path(&variables));
         let tools = (!everything).then(|| stores.chain(copied).filter_map(first).collect());
+        let hidden = if everything || !home.lasts { BTreeSet::new() } else { hidden(&home.directory) };
         let copies = if everything { copies(plan, &home, &variables) } else { BTreeMap::new() };
         let stores = if everything { plan.stores().to_vec() } else { Vec::new() };
-        Some(HomeBefore { home, stores, places, copies, tools, time: timer::file_time() })
+        Some(HomeBefore { home, stores, places, copies, hidden, tools, time: timer::file_time() })
     }
 
     fn is_newer(&self, path: &Path, changed: SystemTime) -> bool {
@@ -68,6 +72,14 @@ impl HomeBefore {
     pub fn written(self) -> Written {
         Written::since(&self)
     }
+}
+
+/// The names at the top of a home that begin with a dot.
+fn hidden(home: &Path) -> BTreeSet<OsString> {
+    let is_hidden = |name: &OsStr| name.as_bytes().starts_with(b".");
+    let top = Directory::open(home).and_then(|home| home.below(Path::new("")));
+    let names = top.and_then(|top| top.names_like(FEW, is_hidden));
+    names.map(|(names, _)| names.into_iter().collect()).unwrap_or_default()
 }
 
 /// The copies of settings that are there.
@@ -207,11 +219,12 @@ impl Search<'_> {
     /// Whether it is a file that the run has made, and that the user has too: `~/.profile`. Later runs find it there.
     fn takes_the_place_of_yours(&self, directory: &Directory, name: &OsStr) -> bool {
         let is_tool = self.before.tools.as_ref().is_some_and(|tools| tools.contains(name));
+        let was_there = self.before.hidden.contains(name);
         let is_made =
             || directory.ages(name).is_ok_and(|ages| ages.born.is_some_and(|born| born >= self.before.time));
         let home = &self.before.home;
         let is_copy = || home_copies::is_named(&home.directory.with_file_name(STAMPS), Path::new(name));
-        !is_tool && is_made() && path::is_there(&home.at.join(name)) && !is_copy()
+        !is_tool && !was_there && is_made() && path::is_there(&home.at.join(name)) && !is_copy()
     }
 
     fn tell_briefly(&mut self, path: &Path) {
@@ -250,8 +263,9 @@ mod tests {
             lasts: true,
         };
         let directory_of = |name: &str| directory.join(name);
-        let (stores, places, copies) = (Vec::new(), BTreeSet::new(), BTreeMap::new());
-        let mut before = HomeBefore { home, stores, places, copies, tools: None, time };
+        let (stores, places, copies, hidden) =
+            (Vec::new(), BTreeSet::new(), BTreeMap::new(), BTreeSet::new());
+        let mut before = HomeBefore { home, stores, places, copies, hidden, tools: None, time };
         assert_eq!(Written::since(&before).line(), None);
         std::thread::sleep(std::time::Duration::from_millis(20));
         fs::create_dir_all(directory.join("a/b/c/d")).unwrap();

@@ -12,6 +12,7 @@ use crate::explain::decode::Memory;
 use crate::explain::hint::{is_done_without, is_for_log};
 use crate::explain::infer::Beyond;
 use crate::plan::calls::Calls;
+use crate::plan::files::tidy;
 use crate::plan::limits::LimitKey;
 use crate::plan::notified;
 use crate::supervise::dispatch::{Flow, Handler, Step};
@@ -25,7 +26,9 @@ use crate::sys::process::Pid;
 use crate::sys::seccomp::{Answer, Notification};
 use sbx_policy::tell::{GAINS, MOST, Record, SIZE, SPOKEN, TELL};
 use std::cell::{LazyCell, OnceCell};
+use std::ffi::OsStr;
 use std::os::fd::BorrowedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -79,8 +82,9 @@ impl Told {
 
     /// What the rules refuse of the calls, as far as it is what the program failed by.
     fn found(&self, waiting: &Waiting<'_>, records: &[Record]) -> Vec<(NotifiedCall, Findings)> {
+        let sought: Vec<PathBuf> = records.iter().filter_map(|record| sought(waiting, record)).collect();
         let mut found: Vec<_> =
-            records.iter().filter_map(|record| self.meant(waiting, record, records)).collect();
+            records.iter().filter_map(|record| self.meant(waiting, record, (records, &sought))).collect();
         // A directory that is opened to the command has what is in it.
         let above: Vec<PathBuf> = found
             .iter()
@@ -91,9 +95,15 @@ impl Told {
         let immovable: Vec<Vec<u8>> =
             records.iter().filter_map(|record| self.immovable(waiting, record)).collect();
         found.retain(|(_, findings)| !immovable.iter().any(|path| findings.given() == Some(path)));
-        // Whatever else it was refused is of no use to a program without the rights that it counts on.
+        // Whatever else it was refused is of no use to a program without the rights that it counts on. Without a group
+        // it may do, but for one that others start for themselves.
         if found.iter().any(|(_, findings)| findings.wants_rights()) {
-            found.retain(|(_, findings)| findings.wants_rights());
+            let process = waiting.call.notification.pid;
+            let explains = |findings: &Findings| !findings.wants_rights() && !findings.is_by_filter();
+            let is_useless = caller::would_gain(process)
+                || caller::is_helper(process)
+                || !found.iter().any(|(_, findings)| explains(findings));
+            found.retain(|(_, findings)| findings.wants_rights() == is_useless);
         }
         found
     }
@@ -103,7 +113,7 @@ impl Told {
         &self,
         waiting: &Waiting<'_>,
         record: &Record,
-        all: &[Record],
+        (all, sought): (&[Record], &[PathBuf]),
     ) -> Option<(NotifiedCall, Findings)> {
         let (call, findings) = self.finding(waiting, record)?;
         let process = call.notification.pid;
@@ -113,15 +123,23 @@ impl Told {
         if findings.of_process() && !*is_argument {
             return None;
         }
+        // A group may only keep others from tracing a program (ssh-agent): it is missed where something is refused.
+        let is_refused = |other: &Record| matches!(other.error as i32, libc::EPERM | libc::EACCES);
+        let counts_on_rights = caller::would_gain(process) || caller::is_helper(process);
+        if findings.wants_rights() && !counts_on_rights && !all.iter().any(is_refused) {
+            return None;
+        }
         let is_missing = matches!(record.error as i32, libc::ENOENT | libc::ENOSYS | libc::ESRCH)
             || call.name == "sendto"
             || findings.is_by_filter();
         // Who speaks of an error late has failed in other calls since.
         let is_of_user = || {
-            let is_spoken = |other: &Record| other.flags & SPOKEN != 0 && other.error == record.error;
-            all.iter().any(is_spoken) && findings.is_users_own(&self.paths)
+            let is_of_spoken = |other: &Record| other.flags & SPOKEN != 0 && other.error == record.error;
+            all.iter().any(is_of_spoken) && findings.is_users_own(&self.paths)
         };
-        let is_meant = || record.flags & SPOKEN != 0 || *is_argument || is_of_user();
+        let is_spoken = record.flags & SPOKEN != 0;
+        let is_meant =
+            || is_spoken || *is_argument || is_of_user() || findings.is_beside(&self.paths, sought);
         let is_weak = is_missing && !is_meant();
         // What a shell lists, its script says.
         let is_unasked_list = findings.listed().is_some() && !*is_argument && !*is_shell;
@@ -130,6 +148,8 @@ impl Told {
             all.last().is_some_and(|last| last.order == record.order) && !(findings.only_looks() && *is_shell)
         };
         let is_said = !is_weak || is_last();
+        // What such a program was refused says that it gains no rights.
+        let is_weak = is_weak || (findings.wants_rights() && caller::counts_on_root(process));
         is_said.then_some((call, Findings { is_weak, is_unasked_list, ..findings }))
     }
 
@@ -270,12 +290,22 @@ fn of(waiting: &Waiting<'_>, record: &Record) -> Notification {
     Notification { nr: record.number, args: record.args, ..waiting.call.notification }
 }
 
+/// The path that a call names.
+fn sought(waiting: &Waiting<'_>, record: &Record) -> Option<PathBuf> {
+    let call = NotifiedCall::new(of(waiting, record), Verdict::Allowed);
+    let about = Waiting::new(&call, waiting.listener());
+    let argument = about.decoded().paths.first()?;
+    let directory = caller::named(waiting.call.notification.pid, None).ok()?;
+    Some(tidy(&directory.join(OsStr::from_bytes(&argument.path))))
+}
+
 /// What else than a rule about paths refused a call, or ended a child.
 fn beyond_paths(record: &Record, call: &NotifiedCall) -> Option<Beyond> {
     match (&*call.name, record.error as i32) {
         _ if record.flags & GAINS != 0 => {
             let process = call.notification.pid;
-            caller::would_gain(process).then(|| Beyond::Gain { by_helper: caller::is_helper(process) })
+            let gains = caller::would_gain(process) || caller::would_join(process);
+            gains.then(|| Beyond::Gain { by_helper: caller::is_helper(process) })
         }
         ("wait4", libc::SIGXFSZ) => Some(Beyond::Limit(LimitKey::FileSize)),
         ("wait4", libc::SIGXCPU) => Some(Beyond::Limit(LimitKey::Cpu)),

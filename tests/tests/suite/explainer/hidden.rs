@@ -87,6 +87,47 @@ fn what_is_out_of_sight_is_named_by_the_words_of_a_command_that_fails() {
     });
 }
 
+/// What a program includes it looks for in many places, and goes elsewhere before it ends.
+#[test]
+fn what_is_beside_the_workspace_is_named_unless_its_name_is_looked_for_upwards() {
+    need!("dash", "gcc", "make", "perl");
+    promise!(namespaces);
+    in_worlds(|world| {
+        let (app, lib) = (world.home.join("project/app"), world.home.join("project/lib"));
+        let [app, lib] = [&app, &lib].map(|path| path.to_str().unwrap());
+        world.write(format!("{app}/Makefile"), "include ../lib/rules.mk\nall:\n\t@echo made\n");
+        world.write(format!("{lib}/rules.mk"), "x = 1\n");
+        world.write(format!("{lib}/Beside.pm"), "package Beside;\n1;\n");
+        world.write(format!("{lib}/beside.h"), "\n");
+        world.write(format!("{app}/a.c"), "#include \"beside.h\"\n");
+        world.write(format!("{app}/script"), "cd ../lib\n");
+        symlink("../lib", format!("{app}/link")).unwrap();
+        world.write_at_home("project/settings", "x\n");
+        world.write_at_home("settings", "x\n");
+        let flags = ["--workspace", app, "--cwd", app];
+        let lines_of = [
+            "make -s",
+            "perl -e 'use lib qw(../lib); use Beside'",
+            // It looks for the header in twenty directories.
+            "gcc -I../lib -c a.c",
+            "dash ./script",
+            "perl -e 'open F, qw(../lib/rules.mk) and exit; chdir qw(/); exit 1'",
+            "perl -e '-e qw(link) or -e qw(none) or exit 1'",
+        ];
+        for line in lines_of {
+            one(&lines(world, &flags, line), &["out of sight", &format!("allow it with --ro {lib}")]);
+            none(&lines(world, &[&flags[..], &["--ro", lib]].concat(), line));
+        }
+        let looking_in = |directories: &str| {
+            let line =
+                format!(r#"perl -e '-e "$_/settings" and exit 0 for qw({directories}); -e "none"; exit 1'"#);
+            lines(world, &flags, &line)
+        };
+        none(&looking_in(". .. ../.. ../../.."));
+        one(&looking_in(".."), &["out of sight", "project/settings"]);
+    });
+}
+
 /// What a program looks for on its own and finds nowhere is not why it fails, where no other machine can be reached.
 #[test]
 fn passwords_of_other_machines_are_missed_where_those_can_be_reached() {
@@ -216,5 +257,28 @@ fn what_permissions_close_outside_is_not_blamed_on_the_sandbox() {
             none(&lines(world, &[], &touch));
         }
         fs::set_permissions(&directory, Permissions::from_mode(0o755)).unwrap();
+    });
+}
+
+/// What reads the manifest of a project reads the rest of it next. Above the working directory it is looked for.
+#[test]
+fn a_manifest_out_of_sight_is_named_with_its_project() {
+    need!("perl");
+    promise!(namespaces);
+    in_worlds(|world| {
+        let (app, lib) = (world.home.join("projects/app"), world.home.join("projects/lib"));
+        let [app, lib] = [&app, &lib].map(|path| path.to_str().unwrap());
+        for name in ["app/keep", "lib/Cargo.toml", "lib/lib.rs", "lib/settings"] {
+            world.write_at_home(&format!("projects/{name}"), "x\n");
+        }
+        let flags = ["--workspace", app, "--cwd", app];
+        let build = "perl -e 'for (qw(Cargo.toml lib.rs)) { open(F, \"../lib/$_\") or die $! }'";
+        let said = lines(world, &flags, build);
+        one(&said, &["out of sight"]);
+        assert!(said[0].ends_with(&format!("allow it with --ro {lib}")), "{said:?}");
+        none(&lines(world, &[&flags[..], &["--ro", lib]].concat(), build));
+        // A file of another name is named by itself.
+        let said = lines(world, &flags, "cat ../lib/settings");
+        assert!(said[0].ends_with(&format!("allow it with --ro {lib}/settings")), "{said:?}");
     });
 }

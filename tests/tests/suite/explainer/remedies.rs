@@ -277,3 +277,24 @@ fn what_a_program_opens_beside_its_task_is_not_blamed() {
         one(&lines(world, &[], "ls /"), &["may not read / "]);
     });
 }
+
+/// Whether an event is one of the kernel, which takes a capability, is in memory: perf(1) tries again without.
+#[test]
+fn a_performance_event_is_allowed_by_a_flag_whatever_it_counts() {
+    need!("python3");
+    promise!(namespaces);
+    let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    // There no user counts anything.
+    if level.trim().parse().is_ok_and(|level: i32| level > 2) {
+        return;
+    }
+    in_worlds(|world| {
+        let number = libc::SYS_perf_event_open;
+        let call = format!("ctypes.CDLL(None).syscall({number}, bytes(128), 0, -1, -1, 0)");
+        let line = format!("/usr/bin/python3 -c 'import ctypes; exit({call} < 0)'");
+        for flags in [&[][..], &["--explain"]] {
+            let said = lines(world, flags, &line);
+            one(&said, &["perf_event_open(", "allow it with --allow-calls perf_event_open"]);
+        }
+    });
+}
