@@ -2,16 +2,18 @@
 
 use crate::cli::{complain, print};
 use crate::error::{Refusal, cannot};
-use crate::hooks::canary::{self, State};
+use crate::hooks::canary::{self, State, Status};
 use crate::hooks::filter::{self, Answer};
 use crate::hooks::{self, Agent, Removed, Wanted};
 use crate::host::Host;
 use crate::profile::{self, Source};
+use crate::report::json::document;
 use crate::sys::signal::{self, Disposition};
 use crate::sys::{plain, timer};
-use crate::text::shown;
+use crate::text::{counted, shown};
 use clap::builder::PossibleValue;
 use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::io::Read;
@@ -64,6 +66,9 @@ pub enum HookAction {
         /// The agent [default: all that have a hook]
         #[arg(value_name = "AGENT")]
         agent: Option<Agent>,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
     },
     /// Take a hook out, and put the settings back as they were
     Remove {
@@ -114,7 +119,7 @@ pub fn run(action: &HookAction) -> Result<i32, Refusal> {
     let _ = signal::dispose(libc::SIGPIPE, Disposition::Ignore);
     match action {
         HookAction::Install { agent, how, trust } => install(*agent, how, *trust, &host),
-        HookAction::Status { agent } => status(*agent, &host),
+        HookAction::Status { agent, json } => status(*agent, *json, &host),
         HookAction::Remove { agent } => remove(*agent, &host),
         HookAction::Filter { agent, how } => answer(*agent, how, &host),
     }
@@ -139,7 +144,7 @@ fn install(agent: Agent, how: &How, trust: bool, host: &Host) -> Result<i32, Ref
     if trust && hooks::trust(agent, host)? {
         print(format!("  {} trusts it now\n", agent.name()).as_bytes())?;
     }
-    report(&[agent], host)
+    report(&[agent], false, host)
 }
 
 /// The profile as a hook names it: agents start hooks in any directory.
@@ -160,27 +165,32 @@ fn wanted(how: &How, profile: String) -> Result<Wanted, Refusal> {
     Ok(Wanted { program, profile, approve: how.approve })
 }
 
-fn status(agent: Option<Agent>, host: &Host) -> Result<i32, Refusal> {
+fn status(agent: Option<Agent>, json: bool, host: &Host) -> Result<i32, Refusal> {
     if let Some(agent) = agent {
-        return report(&[agent], host);
+        return report(&[agent], json, host);
     }
     let mut installed = Vec::new();
     for agent in Agent::ALL {
         let status = hooks::Record::read(agent, host)?;
         installed.extend(status.map(|_| agent));
     }
-    if installed.is_empty() {
+    if installed.is_empty() && !json {
         print(b"no hooks are installed; 'sbx hook install claude' installs one\n")?;
         return Ok(0);
     }
-    report(&installed, host)
+    report(&installed, json, host)
 }
 
 /// Prints what is known of these hooks.
-fn report(agents: &[Agent], host: &Host) -> Result<i32, Refusal> {
-    let mut code = 0;
+fn report(agents: &[Agent], json: bool, host: &Host) -> Result<i32, Refusal> {
+    let (mut code, mut entries) = (0, Vec::new());
     for agent in agents {
         let status = canary::status(*agent, host)?;
+        if json {
+            code = if status.state == State::Works { code } else { NOT_ALL };
+            entries.push(facts(*agent, &status));
+            continue;
+        }
         let mut text = String::new();
         let (name, file) = (agent.word(), shown(&status.file));
         let _ = match &status.state {
@@ -202,15 +212,37 @@ fn report(agents: &[Agent], host: &Host) -> Result<i32, Refusal> {
             let _ = writeln!(text, "  note: {sentence}");
         }
         if status.others > 0 {
+            let are = if status.others == 1 { "is" } else { "are" };
             let _ = writeln!(
                 text,
-                "  note: {} other hooks are asked as well; one that changes commands may undo this one",
-                status.others
+                "  note: {} {are} asked as well; one that changes commands may undo this one",
+                counted(status.others, "other hook")
             );
         }
         print(text.as_bytes())?;
     }
+    if json {
+        print(document(&Value::from(entries)).as_bytes())?;
+    }
     Ok(code)
+}
+
+/// What is known of a hook, for programs.
+fn facts(agent: Agent, status: &Status) -> Value {
+    let (state, error) = match &status.state {
+        State::Works => ("works", None),
+        State::Missing => ("missing", None),
+        State::Broken(why) => ("broken", Some(why)),
+    };
+    json!({
+        "agent": agent.word(),
+        "file": status.file.to_string_lossy(),
+        "state": state,
+        "error": error,
+        "confirmed": status.is_confirmed,
+        "other_hooks": status.others,
+        "notes": agent.open_ends(),
+    })
 }
 
 fn remove(agent: Agent, host: &Host) -> Result<i32, Refusal> {

@@ -71,6 +71,9 @@ pub enum ProfileAction {
         /// Names or files
         #[arg(value_name = "NAME|FILE", required = true)]
         profiles: Vec<OsString>,
+        /// JSON on standard output
+        #[arg(long)]
+        json: bool,
     },
     /// Show what a profile gives, what of it is unusual, and what an attacker would make of it
     #[command(after_help = REVIEWED)]
@@ -91,7 +94,7 @@ pub enum ProfileAction {
         /// A name or a file
         #[arg(value_name = "A")]
         one: OsString,
-        /// Another one
+        /// Another name or file
         #[arg(value_name = "B")]
         other: OsString,
         /// Every entry of long lists
@@ -130,19 +133,7 @@ pub fn run(action: &ProfileAction) -> Result<i32, Refusal> {
     match action {
         ProfileAction::List { json } => list(*json),
         ProfileAction::Show { profile, json } => show(profile, *json),
-        ProfileAction::Check { profiles } => {
-            let mut status = 0;
-            for profile in profiles {
-                match check(profile) {
-                    Ok(()) => print(format!("{}: ok\n", escape(profile.as_bytes(), 400)).as_bytes())?,
-                    Err(refusal) => {
-                        complain(&refusal.to_string());
-                        status = REFUSED.into();
-                    }
-                }
-            }
-            Ok(status)
-        }
+        ProfileAction::Check { profiles, json } => check_all(profiles, *json),
         ProfileAction::Import { from, file } => foreign::import(file, from),
         ProfileAction::Export { to, profile } => foreign::export(profile, to),
         ProfileAction::Review { profile, all, json } => review_one(profile, Style::new(*json, *all)),
@@ -259,6 +250,30 @@ fn diff(one: &OsStr, other: &OsStr, style: Style) -> Result<i32, Refusal> {
     Ok(i32::from(differ))
 }
 
+/// Checks each of them. As JSON, what is wrong is in the list, and nothing on standard error.
+fn check_all(profiles: &[OsString], json: bool) -> Result<i32, Refusal> {
+    let (mut status, mut entries) = (0, Vec::new());
+    for profile in profiles {
+        let error = check(profile).err().map(|refusal| refusal.to_string());
+        if error.is_some() {
+            status = REFUSED.into();
+        }
+        if json {
+            let name = profile.to_string_lossy();
+            entries.push(serde_json::json!({ "profile": name, "ok": error.is_none(), "error": error }));
+            continue;
+        }
+        match error {
+            None => print(format!("{}: ok\n", escape(profile.as_bytes(), 400)).as_bytes())?,
+            Some(error) => complain(&error),
+        }
+    }
+    if json {
+        print(document(&serde_json::Value::from(entries)).as_bytes())?;
+    }
+    Ok(status)
+}
+
 /// Reads it as a run would, but for what depends on the machine, and builds its program for both architectures.
 fn check(name: &OsStr) -> Result<(), Refusal> {
     let profile = load(name)?;
@@ -341,17 +356,38 @@ fn list(json: bool) -> Result<i32, Refusal> {
             let from = match &p.source {
                 // An error names the file itself.
                 profile::Source::File(path) if p.description.is_ok() => {
-                    format!(" ({})", escape(path.as_os_str().as_bytes(), 400))
+                    format!("({})", escape(path.as_os_str().as_bytes(), 400))
                 }
                 _ => String::new(),
             };
-            let _ = writeln!(text, "{name:width$}  {description}{from}");
+            let _ = writeln!(text, "{}", listed(&format!("{name:width$} "), &[description, from]));
         }
     }
     print(text.as_bytes()).map(|()| 0)
 }
 
+/// A line of the list, without blanks for what is empty.
+fn listed(name: &str, words: &[String]) -> String {
+    let words = words.iter().filter(|word| !word.is_empty()).map(String::as_str);
+    let line: Vec<&str> = [name].into_iter().chain(words).collect();
+    line.join(" ").trim_end().to_string()
+}
+
 /// A text from a file, fit for a line of a terminal.
 fn one_line(text: &str) -> String {
     text.split(char::is_whitespace).filter(|word| !word.is_empty()).map(tamed).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_profile_without_a_description_is_listed_without_blanks() {
+        let line = |words: [&str; 2]| listed("mine    ", &words.map(String::from));
+        assert_eq!(line(["reads", "(/p)"]), "mine     reads (/p)");
+        assert_eq!(line(["reads", ""]), "mine     reads");
+        assert_eq!(line(["", "(/p)"]), "mine     (/p)");
+        assert_eq!(line(["", ""]), "mine");
+    }
 }

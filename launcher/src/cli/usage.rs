@@ -3,7 +3,7 @@
 use crate::text::escape;
 use clap::builder::PossibleValue;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Command, CommandFactory};
+use clap::{Arg, Command, CommandFactory, Id};
 use sbx_policy::calls::nearest;
 use std::error::Error;
 use std::ffi::OsString;
@@ -17,7 +17,8 @@ pub fn sentence(error: &clap::Error, arguments: &[OsString]) -> String {
     let name = command.get_bin_name().unwrap_or("sbx");
     let known: Vec<&str> =
         command.get_subcommands().filter(|sub| !sub.is_hide_set()).map(Command::get_name).collect();
-    let flag = without_value(&raw(error, ContextKind::InvalidArg));
+    let given = raw(error, ContextKind::InvalidArg);
+    let (flag, argument) = (without_value(&given), as_help_shows(&given));
     let what = match error.kind() {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
             return format!("no subcommand: name one of {}", known.join(", "));
@@ -49,12 +50,12 @@ pub fn sentence(error: &clap::Error, arguments: &[OsString]) -> String {
         ErrorKind::MissingRequiredArgument if name == "sbx run" => {
             return "no command: write it after '--', as in sbx run -- ls".to_string();
         }
-        ErrorKind::MissingRequiredArgument => format!("{flag} is missing"),
-        ErrorKind::ArgumentConflict => match without_value(&raw(error, ContextKind::PriorArg)) {
-            prior if prior == flag => format!("{flag} is given twice: leave one out"),
-            prior => format!("{prior} and {flag} contradict each other: leave one of them out"),
+        ErrorKind::MissingRequiredArgument => missing(&command, error),
+        ErrorKind::ArgumentConflict => match as_help_shows(&raw(error, ContextKind::PriorArg)) {
+            prior if prior == argument => format!("{argument} is given twice: leave one out"),
+            prior => format!("{prior} and {argument} contradict each other: leave one of them out"),
         },
-        ErrorKind::InvalidValue | ErrorKind::ValueValidation => value(error, &flag),
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => value(error, &argument),
         _ => first_line(error),
     };
     format!("{what}; try '{name} --help'")
@@ -89,6 +90,55 @@ fn similar(command: &Command, flag: &str, near: String) -> String {
     format!("--{}{gap}{}", own.get_long().unwrap_or_default(), values.join("|"))
 }
 
+/// What is missing, and what help says about it where that is one argument.
+fn missing(command: &Command, error: &clap::Error) -> String {
+    let texts = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::Strings(texts)) => texts.as_slice(),
+        _ => &[],
+    };
+    let name = |text: &String| alternatives(command, text).unwrap_or_else(|| as_help_shows(text));
+    let names: Vec<String> = texts.iter().map(name).collect();
+    match (names.as_slice(), texts) {
+        ([name], [text]) => {
+            let is_it = |arg: &&Arg| without_brackets(&arg.to_string()) == without_brackets(text);
+            let help = command.get_arguments().find(is_it).and_then(Arg::get_help);
+            let help = help.map(|help| format!(": {}", uncapitalized(&help.to_string())));
+            format!("{name} is missing{}", help.unwrap_or_default())
+        }
+        _ => format!("{} are missing", names.join(" and ")),
+    }
+}
+
+/// The arguments of a group, of which one is required. `text` is how clap writes the group.
+fn alternatives(command: &Command, text: &str) -> Option<String> {
+    let named = |arg: &Arg| match arg.is_positional() {
+        true => without_brackets(&arg.to_string()).to_string(),
+        false => arg.to_string(),
+    };
+    let mut groups = command.get_groups().map(|group| {
+        let of_group = |id: &Id| command.get_arguments().find(|arg| arg.get_id() == id);
+        group.get_args().filter_map(of_group).collect::<Vec<&Arg>>()
+    });
+    let is_it = |args: &Vec<&Arg>| {
+        let names: Vec<String> = args.iter().map(|arg| named(arg)).collect();
+        text == format!("<{}>", names.join("|"))
+    };
+    let mut args = groups.find(is_it)?;
+    args.sort_by_key(|arg| !arg.is_positional());
+    let shown = |arg: &&Arg| match arg.is_positional() {
+        true => as_help_shows(&arg.to_string()),
+        false => arg.to_string(),
+    };
+    Some(args.iter().map(shown).collect::<Vec<_>>().join(" or "))
+}
+
+/// A sentence of help, as it goes on behind a colon.
+fn uncapitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().filter(|_| !letters.as_str().starts_with(char::is_uppercase));
+    first.map_or_else(|| text.to_string(), |first| first.to_lowercase().chain(letters).collect())
+}
+
 fn value(error: &clap::Error, flag: &str) -> String {
     let given = raw(error, ContextKind::InvalidValue);
     let why = match error.source() {
@@ -102,7 +152,18 @@ fn value(error: &clap::Error, flag: &str) -> String {
 /// A flag or argument as it is typed, without the name of its value.
 fn without_value(text: &str) -> String {
     let flag = if text.starts_with('-') { text.split([' ', '=']).next().unwrap_or(text) } else { text };
-    escape(flag.trim_end_matches("...").trim_matches(['<', '>', '[', ']']).as_bytes(), LONGEST)
+    escape(without_brackets(flag).as_bytes(), LONGEST)
+}
+
+/// A flag without the name of its value, or the name of another argument in brackets.
+fn as_help_shows(text: &str) -> String {
+    let name = without_value(text);
+    if text.starts_with('-') || text.is_empty() { name } else { format!("<{name}>") }
+}
+
+/// An argument as clap writes it, without what is around it.
+fn without_brackets(text: &str) -> &str {
+    text.trim_end_matches("...").trim_matches(['<', '>', '[', ']'])
 }
 
 fn raw(error: &clap::Error, kind: ContextKind) -> String {
@@ -202,8 +263,38 @@ mod tests {
                 &[b"shell", b"-c", b"ls"],
                 "unknown argument '-c'; to run one command, write 'sbx run -- COMMAND'",
             ),
-            (&[b"inspect"], "FILE is missing; try 'sbx inspect --help'"),
-            (&[b"profile", b"show"], "NAME|FILE is missing; try 'sbx profile show --help'"),
+            (
+                &[b"inspect"],
+                "<FILE> is missing: a file, or a command to be found in PATH; try 'sbx inspect --help'",
+            ),
+            (
+                &[b"profile", b"show"],
+                "<NAME|FILE> is missing: a name or a file; try 'sbx profile show --help'",
+            ),
+            (
+                &[b"profile", b"check"],
+                "<NAME|FILE> is missing: names or files; try 'sbx profile check --help'",
+            ),
+            (&[b"profile", b"diff"], "<A> and <B> are missing; try 'sbx profile diff --help'"),
+            (
+                &[b"profile", b"diff", b"a"],
+                "<B> is missing: another name or file; try 'sbx profile diff --help'",
+            ),
+            (&[b"profile", b"export", b"a"], "--to is missing: whose policy it is to be; try"),
+            (&[b"why", b"--op", b"w"], "<PATH> or --path <PATH> is missing; try 'sbx why --help'"),
+            (
+                &[b"completions"],
+                "<SHELL> is missing: the shell: bash, zsh or fish; try 'sbx completions --help'",
+            ),
+            (
+                &[b"completions", b"foo"],
+                "invalid value 'foo' for <SHELL>; expected one of bash, zsh, fish; try 'sbx completions --help'",
+            ),
+            (
+                &[b"home", b"clear", b"a", b"--all"],
+                "--all and <WORKSPACE> contradict each other: leave one of them out; try 'sbx home clear --help'",
+            ),
+            (&[b"pool", b"start", b"--pool"], "unknown flag '--pool'"),
             (&[b"inspect", b"a", b"b"], "unknown argument 'b'; try 'sbx inspect --help'"),
         ];
         for (words, expected) in cases {

@@ -147,3 +147,33 @@ pub struct Wanted {
     /// Whether what runs in the sandbox needs no approval.
     pub approve: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Moved;
+    use serde_json::Value;
+
+    /// Hooks, the agent's own profile and what is protected in workspaces know one place for its settings.
+    #[test]
+    fn a_variable_puts_the_settings_of_an_agent_elsewhere_for_all() {
+        for (agent, variable, rest) in [
+            (Agent::Claude, "CLAUDE_CONFIG_DIR", "/.claude/settings.json"),
+            (Agent::Codex, "CODEX_HOME", "/.codex/hooks.json"),
+            (Agent::Gemini, "GEMINI_CLI_HOME", "/.gemini/settings.json"),
+            (Agent::Opencode, "XDG_CONFIG_HOME", "/.config/opencode/plugins/sbx.js"),
+        ] {
+            let host = |name: &str, value: &str| Host::with_environment(vec![(name.into(), value.into())]);
+            let elsewhere = host(variable, "/elsewhere");
+            let moved = Moved::all(|name| elsewhere.variable(name));
+            let places: Vec<PathBuf> = moved.iter().filter_map(|moved| moved.place(rest)).collect();
+            assert_eq!(places, [agent.file(&elsewhere).unwrap()], "{variable}");
+            let usual = agent.file(&host("HOME", "/h")).unwrap();
+            assert_eq!(usual, PathBuf::from(format!("/h{rest}")));
+            let name = format!("{}{}", sbx_profiles::AGENT, agent.word());
+            let profile: Value = serde_json::from_str(sbx_profiles::built_in(&name).unwrap()).unwrap();
+            let place = profile["agent"]["places"][variable].as_str().unwrap().replace("${HOME}", "/h");
+            assert!(usual.starts_with(place), "{variable}");
+        }
+    }
+}

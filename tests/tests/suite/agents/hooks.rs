@@ -109,7 +109,12 @@ fn what_is_missing_or_switched_off_is_said() {
             .run()
             .success()
             .prints("no hooks are installed; 'sbx hook install claude' installs one\n");
+        sbx(&world, &["hook", "status", "--json"]).run().success().prints("[]\n");
         status("claude", "no hook: its commands run without sbx");
+        let out = sbx(&world, &["hook", "status", "--json", "claude"]).run().exited(1).out();
+        let found: serde_json::Value = serde_json::from_str(&out).unwrap();
+        let (agent, state, error) = (&found[0]["agent"], &found[0]["state"], &found[0]["error"]);
+        assert_eq!((agent, state, error), (&"claude".into(), &"missing".into(), &().into()), "{out}");
         write(&world, ".claude/settings.json", "{\"disableAllHooks\": true}");
         sbx(&world, &["hook", "install", "claude"]).run().exited(1);
         status("claude", "the same settings switch hooks off");
