@@ -2,8 +2,10 @@
 
 use crate::explain::caller;
 use crate::sys::listeners;
+use crate::sys::number::FileNumber;
 use crate::sys::process::Pid;
-use std::fs::File;
+use std::collections::{BTreeSet, HashSet};
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
@@ -37,6 +39,19 @@ pub fn waits(process: &str, protocol: Protocol, address: SocketAddr) -> bool {
     // A socket for IPv6 takes IPv4 as well, and never the other way round.
     let families = [false, true].into_iter().skip(usize::from(address.ip().to_canonical().is_ipv6()));
     families.into_iter().any(|ipv6| has(&listed(process, protocol, address.port(), ipv6), address))
+}
+
+/// Of these ports, those at which TCP connections are waited for in a network that is not this process's, as far as it
+/// may see.
+pub fn listens_elsewhere(ports: &BTreeSet<u16>) -> BTreeSet<u16> {
+    let is_number = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());
+    let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
+    let processes = entries.filter_map(|entry| entry.file_name().into_string().ok()).filter(is_number);
+    let mut seen: HashSet<FileNumber> = caller::network("self").into_iter().collect();
+    let others = processes.filter(|process| caller::network(process).is_ok_and(|own| seen.insert(own)));
+    let tables = others.flat_map(|process| [(process.clone(), false), (process, true)]);
+    let all = tables.flat_map(|(process, ipv6)| listed(&process, Protocol::Tcp, 0, ipv6));
+    all.map(|local| local.port()).filter(|port| ports.contains(port)).collect()
 }
 
 /// Where TCP connections are waited for in this process's network.
@@ -170,12 +185,12 @@ mod tests {
         assert!(has_file(&path) && listener.accept().is_err());
         drop(listener);
         assert!(!has_file(&path));
-        std::fs::remove_file(&path).unwrap();
+        fs::remove_file(&path).unwrap();
         let datagrams = UnixDatagram::bind(&path).unwrap();
         assert!(has_file(&path));
         drop(datagrams);
         assert!(!has_file(&path));
-        std::fs::remove_file(&path).unwrap();
+        fs::remove_file(&path).unwrap();
     }
 
     #[test]

@@ -34,6 +34,7 @@ use crate::supervise::violation::Violations;
 use crate::sys::descriptor;
 use crate::sys::file::{self, Identity};
 use crate::sys::privilege::{CapabilitySet, Limit};
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -145,6 +146,7 @@ impl Case {
             network: self.mode,
             explainer: self.explainer,
             violations,
+            unanswered: BTreeSet::new(),
         };
         Dispatcher::new(judge, table)
     }

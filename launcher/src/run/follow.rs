@@ -172,6 +172,7 @@ impl End<'_> {
                 terminal.restore();
             }
         }
+        let unanswered = std::mem::take(&mut judge.unanswered);
         let violations = &mut judge.violations;
         let has_table = self.reporter.as_ref().is_some_and(|reporter| reporter.shows());
         if let Some(reporter) = self.reporter {
@@ -207,7 +208,7 @@ impl End<'_> {
             let closing = self.closing.map(|closing| closing.line(ending)).or_else(crash);
             let lines = seen
                 .hints(ending)
-                .chain(self.withheld.lines(ending, violations))
+                .chain(self.withheld.lines(ending, violations, &unanswered))
                 .chain(seen.written())
                 .chain(left)
                 .chain(closing);

@@ -10,6 +10,7 @@
 
 use crate::explain::hint::{Hint, KeyAgent, shell_word};
 use crate::explain::project::TOPS;
+use crate::explain::servers;
 use crate::host::Host;
 use crate::plan::Plan;
 use crate::plan::environment::is_kept_back;
@@ -79,8 +80,8 @@ impl Withheld {
         Withheld { variables, agent, above: hidden_above(plan), workspace: plan.workspace.clone() }
     }
 
-    /// What there is to say of a command that has ended.
-    pub fn lines(&self, ending: Ending, violations: &Violations) -> Vec<String> {
+    /// What there is to say of a command that has ended, and found nobody at these ports.
+    pub fn lines(&self, ending: Ending, violations: &Violations, unanswered: &BTreeSet<u16>) -> Vec<String> {
         if !matches!(ending, Ending::Exited(status) if status != 0) {
             return Vec::new();
         }
@@ -103,8 +104,22 @@ impl Withheld {
                 )
             })
             .chain(project)
+            .chain(elsewhere(unanswered))
             .collect()
     }
+}
+
+/// What is said of ports where a server that the run does not reach listens.
+fn elsewhere(unanswered: &BTreeSet<u16>) -> impl Iterator<Item = String> + use<> {
+    let is_none = unanswered.is_empty();
+    let ports = if is_none { BTreeSet::new() } else { servers::listens_elsewhere(unanswered) };
+    ports.into_iter().take(MOST).map(|port| {
+        format!(
+            "nobody listens at port {port} of the run's own loopback, but a server in another network does, of another \
+             run or a container: show it on this machine (sbx run --publish {port}), and let this run reach it with \
+             --host-port {port}"
+        )
+    })
 }
 
 /// The directories above the workspace, where that is the one that the command starts in and nobody has named it.

@@ -16,6 +16,7 @@ use sbx_policy::bpf::{self, Insn};
 use sbx_policy::errno::EPERM;
 use sbx_policy::interpret::{self, Data};
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -49,6 +50,8 @@ pub struct Judge {
     pub explainer: Explainer,
     /// All violations so far.
     pub violations: Violations,
+    /// The ports of the run's own loopback at which nobody listened, when all has ended.
+    pub unanswered: BTreeSet<u16>,
 }
 
 /// The profile's own program, which is laid out when it is first asked.

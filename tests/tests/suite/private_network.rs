@@ -296,6 +296,36 @@ fn a_server_that_this_machine_does_not_reach_is_named() {
     });
 }
 
+/// A server that one run starts is in a network of its own, and a client that another starts in another one.
+#[test]
+fn a_server_of_another_run_is_named_to_a_client_that_fails() {
+    promise!(namespaces);
+    need!("curl");
+    in_worlds(|world| {
+        const SERVER: &str = "import socket, time\ns = socket.socket(); s.bind(('127.0.0.1', 47123)); s.listen()\n\
+                              print('up', flush=True); time.sleep(60)";
+        let server = world.sbx(["run", "--", PYTHON, "-c", SERVER]).start();
+        server.wait_for("up");
+        let connect = |port: u16, then: &str| {
+            let script = format!("(exec 3<>/dev/tcp/127.0.0.1/{port}) 2> errors; {then}");
+            world.sbx(["run", "--", "bash", "-c", &script]).run()
+        };
+        connect(47123, "exit 1").failed().says("with --host-port 47123");
+        // One of its own comes up at the same port.
+        let own = format!(
+            "{PYTHON} -m http.server --bind 127.0.0.1 47123 > log 2>&1 & {AWAIT}await \
+                           http://127.0.0.1:47123/; exit 1"
+        );
+        assert!(connect(47123, &own).failed().sbx_lines().is_empty());
+        // Nobody listens at that one, and who does without has not failed.
+        assert!(connect(47124, "exit 1").failed().sbx_lines().is_empty());
+        connect(47123, "true").success().silent();
+        server.signal_group(libc::SIGTERM);
+        server.wait();
+        assert!(connect(47123, "exit 1").failed().sbx_lines().is_empty());
+    });
+}
+
 /// `--host-port` brings a server to 127.0.0.1, and is led to what can be had there.
 #[test]
 fn a_server_at_another_address_of_loopback_takes_the_hosts_network() {

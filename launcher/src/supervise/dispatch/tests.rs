@@ -7,6 +7,7 @@ use crate::sys::privilege;
 use sbx_policy::bpf;
 use sbx_policy::errno::EPERM;
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::parent_id;
 use std::path::Path;
@@ -57,6 +58,7 @@ fn dispatcher(table: Table) -> Dispatcher {
         network: NetworkMode::None,
         explainer: Explainer::of_profile("minimal", NetworkMode::None, Path::new("/")),
         violations: Violations::new(false),
+        unanswered: BTreeSet::new(),
     };
     Dispatcher::new(judge, table)
 }

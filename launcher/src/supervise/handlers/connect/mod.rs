@@ -284,6 +284,10 @@ impl Handler for Connections {
         self.under_way.look(listener)?;
         Ok(Flow::GoOn)
     }
+
+    fn end(&mut self, judge: &mut Judge) {
+        judge.unanswered = self.under_way.unanswered();
+    }
 }
 
 impl Connections {

@@ -143,6 +143,16 @@ fn at_another_address(hint: Hint, protocol: Protocol, port: u16) -> Hint {
 }
 
 impl Lead {
+    /// The port of the run's own loopback that a connection with this result was to, and whether somebody listened.
+    pub fn answered(self, socket: &OwnedFd, result: Answer) -> Option<(u16, bool)> {
+        match self {
+            Lead::ToTheHost { protocol: Protocol::Tcp, address, .. } => {
+                Some((address.port(), !is_refused(socket, result)))
+            }
+            _ => None,
+        }
+    }
+
     /// Whether a connection with this result is such a one. No connection fails over UDP: what is sent is lost.
     pub fn is_true(self, socket: &OwnedFd, result: Answer) -> bool {
         let fails = |errno| result == error(errno);
@@ -150,9 +160,7 @@ impl Lead {
             Lead::Out => fails(libc::ENETUNREACH),
             Lead::ToAName => fails(libc::ECONNREFUSED),
             Lead::ToTheHost { protocol: Protocol::Tcp, address, .. } => {
-                let is_refused =
-                    fails(libc::ECONNREFUSED) || (fails(libc::EINPROGRESS) && socket::is_closed(socket));
-                is_refused && servers::waits("self", Protocol::Tcp, address)
+                is_refused(socket, result) && servers::waits("self", Protocol::Tcp, address)
             }
             Lead::ToTheHost { protocol: Protocol::Udp, address, caller } => {
                 let waits = |process: &str| servers::waits(process, Protocol::Udp, address);
@@ -160,6 +168,12 @@ impl Lead {
             }
         }
     }
+}
+
+/// Whether nobody listens where a connection with this result leads.
+fn is_refused(socket: &OwnedFd, result: Answer) -> bool {
+    let fails = |errno| result == error(errno);
+    fails(libc::ECONNREFUSED) || (fails(libc::EINPROGRESS) && socket::is_closed(socket))
 }
 
 /// Whether an address stands for this machine alone, or is taken for one that does.

@@ -18,10 +18,11 @@ use crate::sys::privilege::Limit;
 use crate::sys::process::Pid;
 use crate::sys::seccomp::{self, Answer};
 use crate::sys::socket::{self, SocketFile};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Maximum number of connections that wait for their servers at the same time. Each holds a thread, and up to two
@@ -29,6 +30,9 @@ use std::time::{Duration, Instant};
 const MOST: usize = 256;
 /// As many more may be begun by sockets that do not wait. They are done at once, unless their owner changes his mind.
 const RESERVE: usize = 64;
+
+/// More ports are not noted: a command can try them all.
+const MOST_PORTS: usize = 64;
 
 /// How often those that wait are looked at.
 const TICK: Duration = Duration::from_millis(20);
@@ -95,6 +99,16 @@ impl Target {
     }
 }
 
+/// Notes whether somebody listened at one of the first ports. Programs try one until its server is up, or by another
+/// address.
+fn note(ports: &Mutex<BTreeMap<u16, bool>>, port: u16, is_answered: bool) {
+    if let Ok(mut ports) = ports.lock()
+        && (ports.len() < MOST_PORTS || ports.contains_key(&port))
+    {
+        *ports.entry(port).or_default() |= is_answered;
+    }
+}
+
 /// Connections that were begun and may still be waiting.
 pub struct UnderWay {
     crew: Crew,
@@ -102,6 +116,8 @@ pub struct UnderWay {
     most: usize,
     waiting: Vec<Waiting>,
     looked: Instant,
+    /// The ports of the run's own loopback, and whether somebody has listened there.
+    ports: Arc<Mutex<BTreeMap<u16, bool>>>,
 }
 
 struct Waiting {
@@ -142,7 +158,13 @@ impl UnderWay {
         // The supervisor needs descriptors for more than this.
         let open_files = Limit::OpenFiles.soft().unwrap_or(u64::MAX);
         let most = MOST.min(usize::try_from(open_files / 4).unwrap_or(MOST));
-        UnderWay { crew: Crew::new(prepare), most, waiting: Vec::new(), looked: Instant::now() }
+        UnderWay {
+            crew: Crew::new(prepare),
+            most,
+            waiting: Vec::new(),
+            looked: Instant::now(),
+            ports: Arc::default(),
+        }
     }
 
     /// Begins to connect a socket. The call is answered when that is done. If the connection is watched for
@@ -165,6 +187,7 @@ impl UnderWay {
         let (wished, holds_back) = (wish.clone(), held_back.clone());
         let lead = watched.as_ref().map(|watched| watched.lead);
         let dials = target.dials().cloned();
+        let ports = self.ports.clone();
         let work = move |prepared: bool| {
             let answer = if prepared {
                 connect(&socket, &target, &wished)
@@ -173,6 +196,9 @@ impl UnderWay {
                 error(libc::EACCES)
             };
             let is_told = lead.is_some_and(|lead| lead.is_true(&socket, answer));
+            if let Some((port, is_answered)) = lead.and_then(|lead| lead.answered(&socket, answer)) {
+                note(&ports, port, is_answered || is_told);
+            }
             if let Target::Host { address, dials, .. } = &target {
                 let ends = socket::local_address(&socket).zip(far_end(address));
                 let ends = ends.filter(|ends| waits_for_host(&socket, answer, || dials.is_again(ends)));
@@ -205,6 +231,12 @@ impl UnderWay {
     pub fn held_back(&mut self) -> Vec<(u64, Watched, Answer)> {
         let held = self.waiting.extract_if(.., |waiting| waiting.held_back.get().is_some());
         held.filter_map(|held| Some((held.id, held.watched?, *held.held_back.get()?))).collect()
+    }
+
+    /// The ports of the run's own loopback at which nobody has listened.
+    pub fn unanswered(&self) -> BTreeSet<u16> {
+        let Ok(ports) = self.ports.lock() else { return BTreeSet::new() };
+        ports.iter().filter_map(|(port, is_answered)| (!is_answered).then_some(*port)).collect()
     }
 
     /// How long until those that wait are to be looked at.
