@@ -2,6 +2,7 @@
 
 use crate::explain::decode::Access;
 use crate::explain::hint::{CHANGES, Explainer, Hint, Reason, Rule, place};
+use crate::explain::project;
 use crate::explain::sensitive::{is_of_other_machines, secrets_at, service_at};
 use crate::plan::commands::{Obstacle, Place};
 use crate::plan::namespaces::Layout;
@@ -9,6 +10,8 @@ use crate::plan::namespaces::git::shape::has_others;
 use crate::plan::namespaces::renewed::{TERMINALS, number_of_terminal};
 use crate::sys::path::{self, is_of_process};
 use crate::sys::within::{is_below, is_within};
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 impl Explainer {
@@ -46,9 +49,11 @@ impl Explainer {
             true => place::to_open(path, access),
             false => Some(path.to_path_buf()).filter(|path| !is_of_process(path)),
         };
-        let target = target.map(|target| match place::whole_of(&target, executes && !writes) {
-            Some(whole) => whole.to_path_buf(),
-            None => target,
+        let target = target.map(|target| {
+            let project =
+                || self.project(&target).filter(|_| verb == "read" && access.intersects(Access::READ));
+            let whole = place::whole_of(&target, executes && !writes).or_else(project).map(Path::to_path_buf);
+            whole.unwrap_or(target)
         });
         let mut what = format!("may not {verb} {}", place::quoted(path));
         if let Some(hidden) = self.out_of_sight(path) {
@@ -63,6 +68,22 @@ impl Explainer {
             return Reason::of(rule, Some(hint));
         }
         Reason::of(rule, target.map(|target| self.opening(flag, &target)))
+    }
+
+    /// The project whose manifest a path is, where all of it is out of sight: a tool that reads the manifest of a
+    /// dependency reads the rest of it next. It is not opened as a whole for what has secrets at its top, or more
+    /// than itself: settings, the workspace, the home.
+    fn project<'p>(&self, path: &'p Path) -> Option<&'p Path> {
+        let project = project::of_manifest(path)?;
+        let is_hidden = self.layout.as_deref().is_some_and(|layout| layout.hides(project));
+        let is_of_settings = || project.iter().any(|name| name.as_bytes().starts_with(b"."));
+        let holds = |own: &Option<PathBuf>| own.as_deref().is_some_and(|own| is_within(own, project));
+        let has_secrets = || {
+            let mut names = fs::read_dir(project).into_iter().flatten().filter_map(Result::ok);
+            names.any(|entry| self.knows_secret(&entry.path()))
+        };
+        let is_meant = is_hidden && !is_of_settings() && !holds(&self.workspace) && !holds(&self.home);
+        (is_meant && !has_secrets()).then_some(project)
     }
 
     /// A flag that opens a path, with what else that opens.

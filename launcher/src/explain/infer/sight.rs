@@ -1,18 +1,15 @@
 //! What is there outside and not inside, because a directory above it is the run's own.
 
 use super::{DeniedPath, permitted};
-use crate::explain::caller;
 use crate::explain::decode::{Access, Decoded, PathArgument};
-use crate::explain::hint::CHANGES;
-use crate::explain::project;
 use crate::explain::walk::{Entry, Viewer};
 use crate::plan::namespaces::Layout;
 use crate::program;
 use crate::sys::path::{self, is_of_process};
 use crate::sys::process::{self, Pid};
-use crate::sys::within::{is_below, is_within};
+use crate::sys::within::is_below;
 use std::fs::Metadata;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -61,22 +58,7 @@ impl Sight<'_> {
         let aim = is_looked_at.then(|| aim(self.viewer.caller.process, hidden)).flatten();
         let (path, access) = aim.map_or((hidden.to_path_buf(), access), |file| (file, Access::READ));
         // What permissions refuse outside, no flag allows.
-        permitted(&path, access).then_some(())?;
-        let directory = caller::named(self.viewer.thread, None).ok();
-        let project = directory.and_then(|directory| self.project(&path, access, &directory));
-        Some((project.unwrap_or(path), access))
-    }
-
-    /// The project whose manifest is read, where all of it is hidden: a tool that reads the manifest of a dependency
-    /// reads the rest of it next. Tools also look for manifests upwards from their working `directory`. What they find
-    /// there is the project that the workspace is a part of, and another workspace opens it.
-    fn project(&self, path: &Path, access: Access, directory: &Path) -> Option<PathBuf> {
-        let is_read = !access.intersects(CHANGES | Access::EXECUTE);
-        let project = project::of_manifest(path).filter(|_| is_read)?;
-        // Beside settings there may be keys.
-        let is_of_settings = project.iter().any(|name| name.as_bytes().starts_with(b"."));
-        let is_meant = self.hides(project) && !is_within(directory, project) && permitted(project, access);
-        (is_meant && !is_of_settings).then(|| project.to_path_buf())
+        permitted(&path, access).then_some((path, access))
     }
 
     /// The first that is hidden on the way to a place: a link, by the name that goes over it, or the place itself. A
@@ -136,10 +118,9 @@ fn is_target(decoded: &Decoded, meta: Option<&Metadata>) -> bool {
 mod tests {
     use super::*;
     use crate::enforce::scratch::Scratch;
-    use crate::host::Host;
-    use crate::plan::namespaces::renewed::{Kept, Private};
-    use std::collections::BTreeMap;
+    use crate::explain::caller;
     use std::fs;
+    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     #[test]
@@ -172,58 +153,6 @@ mod tests {
             [("execve", "broken"), ("execve", "link"), ("execve", "none"), ("openat", "script")]
         {
             assert!(found(call, name).is_empty(), "{call} {name}");
-        }
-    }
-
-    /// But for one above the working directory: that is of a larger project, which another workspace has.
-    #[test]
-    fn a_manifest_that_is_read_stands_for_its_project() {
-        let scratch = Scratch::create(None).unwrap();
-        let top = scratch.path().canonicalize().unwrap();
-        for name in ["Cargo.toml", "a/Cargo.toml", "b/Cargo.toml", "b/lib.rs", "b/below/go.mod", "c/x"] {
-            fs::create_dir_all(top.join(name).parent().unwrap()).unwrap();
-            fs::write(top.join(name), "").unwrap();
-        }
-        fs::create_dir(top.join("b/Makefile")).unwrap();
-        let kept = ["a", "c/x"].map(|name| Kept {
-            path: top.join(name),
-            write: true,
-            execute: false,
-            is_socket: false,
-        });
-        let private = Private {
-            at: top.clone(),
-            from: Some(top.with_file_name("own")),
-            keep: kept.to_vec(),
-            stores: Vec::new(),
-            links: BTreeMap::new(),
-            denied: BTreeMap::new(),
-        };
-        let smallest = Layout::smallest(&Host::with_environment(Vec::new()));
-        let layout = Layout { private: vec![private], ..smallest };
-        let caller = caller::caller(process::id());
-        let viewer = Viewer { thread: process::id(), caller: &caller, layout: Some(&layout) };
-        for has_failed in [false, true] {
-            let sight = Sight { layout: &layout, viewer: &viewer, has_failed };
-            for (name, access, from, expected) in [
-                ("b/Cargo.toml", Access::READ, "a", Some("b")),
-                ("b/Cargo.toml", Access::METADATA, "a/src", Some("b")),
-                ("b/below/go.mod", Access::READ, "a", Some("b/below")),
-                ("b/Cargo.toml", Access::READ, "b/below", None),
-                ("b/Cargo.toml", Access::READ, "b", None),
-                ("b/Cargo.toml", Access::WRITE, "a", None),
-                ("b/Cargo.toml", Access::REMOVE, "a", None),
-                ("b/Cargo.toml", Access::EXECUTE, "a", None),
-                ("b/lib.rs", Access::READ, "a", None),
-                ("b/Makefile", Access::READ, "a", None),
-                ("b/none/go.mod", Access::READ, "a", None),
-                ("a/Cargo.toml", Access::READ, "b", None),
-                // What is replaced itself is no project.
-                ("Cargo.toml", Access::READ, "/", None),
-            ] {
-                let found = sight.project(&top.join(name), access, &top.join(from));
-                assert_eq!(found, expected.map(|at| top.join(at)), "{name} from {from}");
-            }
         }
     }
 }

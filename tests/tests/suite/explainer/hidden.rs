@@ -277,6 +277,15 @@ fn a_manifest_out_of_sight_is_named_with_its_project() {
         one(&said, &["out of sight"]);
         assert!(said[0].ends_with(&format!("allow it with --ro {lib}")), "{said:?}");
         none(&lines(world, &[&flags[..], &["--ro", lib]].concat(), build));
+        // So it is beside secrets, and where the workspace is in the project.
+        for name in ["keyed/go.mod", "keyed/.env", "go.mod"] {
+            world.write_at_home(&format!("projects/{name}"), "x\n");
+        }
+        for name in ["keyed/go.mod", "go.mod"] {
+            let path = world.home.join("projects").join(name).display().to_string();
+            let said = lines(world, &flags, &format!("cat {path}"));
+            assert!(said[0].ends_with(&format!("allow it with --ro {path}")), "{said:?}");
+        }
         // A file of another name is named by itself.
         let said = lines(world, &flags, "cat ../lib/settings");
         assert!(said[0].ends_with(&format!("allow it with --ro {lib}/settings")), "{said:?}");
