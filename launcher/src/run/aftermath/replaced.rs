@@ -75,8 +75,10 @@ pub fn before(layout: &Layout) -> Vec<Kept> {
     let files = layout.read_only.iter().chain(layout.links.keys()).filter(|path| !layout.stands_in(path));
     let kept = |path: &PathBuf| {
         let meta = path.symlink_metadata().ok()?;
-        let of_git = path.ends_with(CONFIG) && layout.configs.iter().any(|own| path.parent() == Some(own))
-            || path.ends_with(OF_WORKTREE);
+        let is_within = |own: Option<&Path>| layout.configs.iter().any(|config| own == Some(config));
+        let of_worktree = || is_within(path.parent()) || is_within(path.ancestors().nth(3));
+        let of_git = path.ends_with(CONFIG) && is_within(path.parent())
+            || path.ends_with(OF_WORKTREE) && of_worktree();
         let text = of_git.then(|| git_config::read(path)).flatten();
         let hooks = (path.ends_with(HOOKS) && meta.is_dir()).then(|| hooks(path));
         Some(Kept { path: path.clone(), identity: identity(&meta), text, hooks })

@@ -19,6 +19,25 @@ const OWN: [&[u8]; 6] = [b"ort", b"recursive", b"resolve", b"octopus", b"ours", 
 /// one, and `git-merge-resolve` hands them to `git read-tree`, which writes a file by one. The others look at each.
 const SCRIPTS: [&[u8]; 2] = [b"resolve", b"octopus"];
 
+/// The options of the strategy that git takes by itself.
+const OPTIONS_OF_ORT: [&[u8]; 15] = [
+    b"ours",
+    b"theirs",
+    b"subtree",
+    b"patience",
+    b"histogram",
+    b"diff-algorithm",
+    b"ignore-space-change",
+    b"ignore-all-space",
+    b"ignore-space-at-eol",
+    b"ignore-cr-at-eol",
+    b"renormalize",
+    b"no-renormalize",
+    b"no-renames",
+    b"find-renames",
+    b"rename-threshold",
+];
+
 /// The variables that git writes into a sheet.
 const KEYS: [&[u8]; 15] = [
     b"no-commit",
@@ -64,9 +83,23 @@ pub fn is_sheet(text: &[u8]) -> bool {
         let own = all.iter().filter(move |setting| setting.is("options", name));
         own.filter_map(|setting| setting.value.as_deref())
     };
-    let options_fit =
-        || !of("strategy").any(|name| SCRIPTS.contains(&name)) || of("strategy-option").next().is_none();
-    all.iter().all(is_known) && of("strategy").all(|name| OWN.contains(&name)) && options_fit()
+    // Without a strategy, git takes the one that the user's settings name (`pull.twohead`).
+    let is_by_script = of("strategy").any(|name| SCRIPTS.contains(&name));
+    let options_fit = match of("strategy").next() {
+        Some(_) => !is_by_script || of("strategy-option").next().is_none(),
+        None => of("strategy-option").all(is_option),
+    };
+    all.iter().all(is_known) && of("strategy").all(|name| OWN.contains(&name)) && options_fit
+}
+
+/// Whether a text is an option of git's usual strategy (git-merge(1)), which a script is none the worse for.
+fn is_option(text: &[u8]) -> bool {
+    let (name, value) = match text.iter().position(|byte| *byte == b'=') {
+        Some(at) => (&text[..at], &text[at + 1..]),
+        None => (text, &b""[..]),
+    };
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b" ._/%-".contains(byte);
+    OPTIONS_OF_ORT.contains(&name) && value.iter().all(is_plain)
 }
 
 /// A line as git reads one: without its end.
@@ -129,6 +162,10 @@ mod tests {
             "\tstrategy =\n",
             "\tstrategy\n",
             "\tstrategy = octopus\n\tstrategy-option =\n",
+            "\tstrategy-option =\n",
+            "\tstrategy-option = ours\n\tstrategy-option = \"`x`\"\n",
+            "\tstrategy-option = index-output=x\n",
+            "\tstrategy-option = subtree=$(x)\n",
             "\tother = true\n",
             "[options \"x\"]\n\tstrategy = ort\n",
             "[include]\n\tpath = x\n",
