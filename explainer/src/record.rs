@@ -5,6 +5,8 @@ use crate::sys;
 use core::ffi::c_int;
 use sbx_policy::tell::{GAINS, MOST, RELATIVE, ROOM, Record, SPOKEN};
 
+const ENOENT: c_int = 2;
+
 /// Where relative paths start that no descriptor says a directory for (AT_FDCWD).
 const WORKING: i32 = -100;
 
@@ -27,6 +29,15 @@ struct Ring {
     /// Whether the last one is about the system's files.
     ends_at_system: bool,
     records: [Record; MOST],
+}
+
+impl Ring {
+    /// Whether another one about the system's files may take the place of the last: it is about these, and the program
+    /// has not spoken of it.
+    fn ends_at_system(&self) -> bool {
+        let last = self.records.get(self.next.wrapping_sub(1) % MOST);
+        self.ends_at_system && last.is_some_and(|record| record.flags & SPOKEN == 0)
+    }
 }
 
 /// The last calls that failed. One without any is all zeros. What programs fail in most often stands first: memory that
@@ -65,10 +76,11 @@ impl Kept {
         }
         self.count = self.count.wrapping_add(1);
         let count = self.count;
-        let is_of_system = why == Why::Missing && is_of_system(kind, &args);
+        let is_of_system = error == ENOENT && is_of_system(kind, &args);
         let ring = self.ring(why);
-        if is_of_system && ring.ends_at_system {
+        if is_of_system && ring.ends_at_system() {
             ring.next = ring.next.wrapping_sub(1);
+            ring.ends_at_system = false;
         }
         let Some(record) = ring.records.get_mut(ring.next % MOST) else { return };
         record.number = 0;
@@ -161,9 +173,9 @@ impl Kept {
 /// Whether a call is about a file of the system's, of which none is out of sight. Programs look for theirs in many
 /// directories, so one after the other takes the same place.
 fn is_of_system(kind: &Kind, args: &[u64; 6]) -> bool {
-    let path = kind.paths.first().and_then(|path| args.get(path.at));
-    let path = path.map_or(&[][..], |address| sys::text(*address));
-    [&b"/usr/"[..], b"/lib", b"/etc/"].iter().any(|above| path.starts_with(above))
+    let [path] = kind.paths else { return false };
+    let path = args.get(path.at).map_or(&[][..], |address| sys::text(*address));
+    [&b"/usr/"[..], b"/lib/", b"/lib64/", b"/etc/"].iter().any(|above| path.starts_with(above))
 }
 
 /// Copies the arguments, with what they point to.
