@@ -74,10 +74,11 @@ pub fn start(request: &Request, size: usize, idle: Duration) -> Result<Started, 
         place::alone(&path, LONGEST_START).ok_or_else(|| refused("others are being started just now"))?;
     match connect(&path).and_then(|socket| packet::peer(socket.as_fd())) {
         Ok((pool, _)) if peer::is_pool(pool) => return Ok(Started::Already(pool)),
-        Ok(_) => return Err(refused(NO_POOL)),
+        Ok((1.., _)) => return Err(refused(NO_POOL)),
         Err(failed) if failed.errno() == libc::EAGAIN => return Err(refused(MUTE)),
         Err(failed) if is_dead(&failed) => {}
-        Err(_) => return Err(refused(UNSEEN)),
+        // In another pid namespace it has no number here.
+        Ok(_) | Err(_) => return Err(refused(UNSEEN)),
     }
     run::hear_of_children()?;
     let (reader, writer) = descriptor::pipe().map_err(cannot("start the pool"))?;
@@ -398,6 +399,7 @@ pub fn stop(request: Option<&Request>) -> Result<usize, Refusal> {
             packet::peer_held(socket.as_fd()).map(|held| (pid, user, held))
         });
         let why = match pool {
+            Ok((..1, ..)) => Some(UNSEEN),
             Ok((pid, ..)) if !peer::is_pool(pid) => Some(NO_POOL),
             Ok((pid, user, held)) if user == process::user() => {
                 process::signal_held(held.as_fd(), rustix::process::Signal::TERM);

@@ -68,8 +68,8 @@ impl Calls {
         };
         wider.map_or(Ok(()), |denial| {
             Err(Refusal::new(format!(
-                "cannot allow {} alone: {denial} denies more of {name} than that, and gives way as a whole; add {} \
-                 {name} if that is meant",
+                "cannot allow {} alone: {denial} denies more of {name} than that, and gives way as a whole; write \
+                 {} {name} in its place if that is meant",
                 flag.entry,
                 flag.key,
                 name = call.name()

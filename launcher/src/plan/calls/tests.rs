@@ -77,7 +77,11 @@ fn a_part_of_a_call_lifts_no_more_of_a_denial_than_itself() {
     assert_eq!(with_flag(inet6(), "socket").unwrap(), (Grant::All, Grant::None));
     // What a denial and the part have in common cannot be lifted by itself.
     let unix = denying("workspace", "socket", Some("unix"), None);
-    assert!(with_flag(unix, "socket[unix-stream]").unwrap_err().contains("add --allow-calls socket if"));
+    assert!(
+        with_flag(unix, "socket[unix-stream]")
+            .unwrap_err()
+            .contains("write --allow-calls socket in its place")
+    );
     // The built-in profiles deny a part of what they allow, or only choose an error.
     assert_ne!(with_flag(calls_of("minimal"), "mmap[no-jit]").unwrap().1, Grant::None);
     assert_eq!(with_flag(calls_of("minimal"), "mmap[jit]").unwrap(), (Grant::All, Grant::None));
