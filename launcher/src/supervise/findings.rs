@@ -4,6 +4,7 @@ use crate::explain::caller;
 use crate::explain::decode::{Access, PathArgument};
 use crate::explain::hint::{CHANGES, Explainer, Reason};
 use crate::explain::infer::{Beyond, DeniedPath};
+use crate::explain::project;
 use crate::plan::files::tidy;
 use crate::supervise::handlers::refused_paths::RefusedPaths;
 use crate::supervise::judge::Judge;
@@ -126,9 +127,17 @@ impl Findings {
                 |other: &PathBuf| other.file_name() == given.file_name() && other.parent() != given.parent();
             let is_on_the_way = within::is_within(&directory, given.parent()?);
             let is_looked_for = is_on_the_way && sought.iter().any(elsewhere);
-            Some(within::is_below(&directory, above) && !is_looked_for)
+            Some(within::is_below(&directory, above) && !is_looked_for && !self.is_manifest_above())
         };
         self.is_users_own(paths) && is_beside().unwrap_or(false)
+    }
+
+    /// Whether it is the manifest of a project that the program works in. What there is to say of such a project, the
+    /// run says at its end.
+    pub fn is_manifest_above(&self) -> bool {
+        let directory = caller::named(self.told.caller.process, None).ok();
+        let top = self.path.as_ref().and_then(|(path, _)| project::of_manifest(path));
+        top.zip(directory).is_some_and(|(top, directory)| within::is_within(&directory, top))
     }
 
     /// The path, if it is there outside and not inside.

@@ -147,7 +147,7 @@ impl Told {
         let is_last = || {
             all.last().is_some_and(|last| last.order == record.order) && !(findings.only_looks() && *is_shell)
         };
-        let is_said = !is_weak || is_last();
+        let is_said = !is_weak || is_last() && !findings.is_manifest_above();
         // What such a program was refused says that it gains no rights.
         let is_weak = is_weak || (findings.wants_rights() && caller::counts_on_root(process));
         is_said.then_some((call, Findings { is_weak, is_unasked_list, ..findings }))
