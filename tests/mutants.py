@@ -605,7 +605,7 @@ MUTANTS = [
     ("beside-the-workspace", "launcher/src/supervise/handlers/told.rs",
      " || findings.is_beside(&self.paths, sought);", ";", ["explainer::hidden::"]),
     ("sought-upwards", "launcher/src/supervise/findings.rs",
-     "is_on_the_way && sought.iter().any(elsewhere)", "is_on_the_way && false && sought.iter().any(elsewhere)",
+     "is_on_the_way && sought.paths.iter().any(elsewhere)", "is_on_the_way && false && sought.paths.iter().any(elsewhere)",
      ["explainer::hidden::"]),
     ("relative-to-nothing", "explainer/src/lib.rs", "Kept::with(Kept::settle_relative);", "", ["explainer::hidden::"]),
     ("system-fills-the-room", "explainer/src/record.rs",

@@ -111,9 +111,7 @@ impl Withheld {
 
 /// What is said of ports where a server that the run does not reach listens.
 fn elsewhere(unanswered: &BTreeSet<u16>) -> impl Iterator<Item = String> + use<> {
-    let is_none = unanswered.is_empty();
-    let ports = if is_none { BTreeSet::new() } else { servers::listens_elsewhere(unanswered) };
-    ports.into_iter().take(MOST).map(|port| {
+    servers::listens_elsewhere(unanswered).into_iter().take(MOST).map(|port| {
         format!(
             "nobody listens at port {port} of the run's own loopback, but a server in another network does, of another \
              run or a container: show it on this machine (sbx run --publish {port}), and let this run reach it with \

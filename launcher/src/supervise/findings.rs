@@ -18,6 +18,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
+/// What a program that fails has looked for.
+pub struct Sought {
+    /// Where it works.
+    pub directory: Option<PathBuf>,
+    /// The paths that its calls named.
+    pub paths: Vec<PathBuf>,
+}
+
 /// What is going to be refused of a call.
 pub struct Findings {
     pub(super) path: Option<DeniedPath>,
@@ -116,28 +124,27 @@ impl Findings {
     /// Whether it is a file of the user's that somebody has named, as modules and included scripts are: the run has a
     /// directory of its own above it and above the directory that the program works in. Programs look for settings in
     /// one directory after the other up to the root, and do without. Of these the name was `sought` in others as well.
-    pub fn is_beside(&self, paths: &RefusedPaths, sought: &[PathBuf]) -> bool {
+    pub fn is_beside(&self, paths: &RefusedPaths, sought: &Sought) -> bool {
         let is_beside = || {
             let path = self.hidden(paths)?;
             let above = paths.layout.as_deref()?.replaces(path)?;
-            let directory = caller::named(self.told.caller.process, None).ok()?;
+            let directory = sought.directory.as_deref()?;
             // What a link leads to was not looked for under its own name.
             let given = tidy(&directory.join(OsStr::from_bytes(self.given()?)));
             let elsewhere =
                 |other: &PathBuf| other.file_name() == given.file_name() && other.parent() != given.parent();
-            let is_on_the_way = within::is_within(&directory, given.parent()?);
-            let is_looked_for = is_on_the_way && sought.iter().any(elsewhere);
-            Some(within::is_below(&directory, above) && !is_looked_for && !self.is_manifest_above())
+            let is_on_the_way = within::is_within(directory, given.parent()?);
+            let is_looked_for = is_on_the_way && sought.paths.iter().any(elsewhere);
+            Some(within::is_below(directory, above) && !is_looked_for && !self.is_manifest_above(sought))
         };
         self.is_users_own(paths) && is_beside().unwrap_or(false)
     }
 
     /// Whether it is the manifest of a project that the program works in. What there is to say of such a project, the
     /// run says at its end.
-    pub fn is_manifest_above(&self) -> bool {
-        let directory = caller::named(self.told.caller.process, None).ok();
+    pub fn is_manifest_above(&self, sought: &Sought) -> bool {
         let top = self.path.as_ref().and_then(|(path, _)| project::of_manifest(path));
-        top.zip(directory).is_some_and(|(top, directory)| within::is_within(&directory, top))
+        top.zip(sought.directory.as_deref()).is_some_and(|(top, directory)| within::is_within(directory, top))
     }
 
     /// The path, if it is there outside and not inside.

@@ -16,7 +16,7 @@ use crate::plan::files::tidy;
 use crate::plan::limits::LimitKey;
 use crate::plan::notified;
 use crate::supervise::dispatch::{Flow, Handler, Step};
-use crate::supervise::findings::Findings;
+use crate::supervise::findings::{Findings, Sought};
 use crate::supervise::handlers::refused_paths::RefusedPaths;
 use crate::supervise::judge::{Judge, PolicyProgram, Verdict, error};
 use crate::supervise::waiting::{NotifiedCall, Waiting};
@@ -82,7 +82,7 @@ impl Told {
 
     /// What the rules refuse of the calls, as far as it is what the program failed by.
     fn found(&self, waiting: &Waiting<'_>, records: &[Record]) -> Vec<(NotifiedCall, Findings)> {
-        let sought: Vec<PathBuf> = records.iter().filter_map(|record| sought(waiting, record)).collect();
+        let sought = LazyCell::new(|| Sought::of(waiting, records));
         let mut found: Vec<_> =
             records.iter().filter_map(|record| self.meant(waiting, record, (records, &sought))).collect();
         // A directory that is opened to the command has what is in it.
@@ -100,9 +100,8 @@ impl Told {
         if found.iter().any(|(_, findings)| findings.wants_rights()) {
             let process = waiting.call.notification.pid;
             let explains = |findings: &Findings| !findings.wants_rights() && !findings.is_by_filter();
-            let is_useless = caller::would_gain(process)
-                || caller::is_helper(process)
-                || !found.iter().any(|(_, findings)| explains(findings));
+            let is_useless =
+                counts_on_rights(process) || !found.iter().any(|(_, findings)| explains(findings));
             found.retain(|(_, findings)| findings.wants_rights() == is_useless);
         }
         found
@@ -113,7 +112,7 @@ impl Told {
         &self,
         waiting: &Waiting<'_>,
         record: &Record,
-        (all, sought): (&[Record], &[PathBuf]),
+        (all, sought): (&[Record], &LazyCell<Sought, impl FnOnce() -> Sought>),
     ) -> Option<(NotifiedCall, Findings)> {
         let (call, findings) = self.finding(waiting, record)?;
         let process = call.notification.pid;
@@ -125,8 +124,7 @@ impl Told {
         }
         // A group may only keep others from tracing a program (ssh-agent): it is missed where something is refused.
         let is_refused = |other: &Record| matches!(other.error as i32, libc::EPERM | libc::EACCES);
-        let counts_on_rights = caller::would_gain(process) || caller::is_helper(process);
-        if findings.wants_rights() && !counts_on_rights && !all.iter().any(is_refused) {
+        if findings.wants_rights() && !counts_on_rights(process) && !all.iter().any(is_refused) {
             return None;
         }
         let is_missing = matches!(record.error as i32, libc::ENOENT | libc::ENOSYS | libc::ESRCH)
@@ -147,7 +145,7 @@ impl Told {
         let is_last = || {
             all.last().is_some_and(|last| last.order == record.order) && !(findings.only_looks() && *is_shell)
         };
-        let is_said = !is_weak || is_last() && !findings.is_manifest_above();
+        let is_said = !is_weak || is_last() && !findings.is_manifest_above(sought);
         // What such a program was refused says that it gains no rights.
         let is_weak = is_weak || (findings.wants_rights() && caller::counts_on_root(process));
         is_said.then_some((call, Findings { is_weak, is_unasked_list, ..findings }))
@@ -290,13 +288,24 @@ fn of(waiting: &Waiting<'_>, record: &Record) -> Notification {
     Notification { nr: record.number, args: record.args, ..waiting.call.notification }
 }
 
-/// The path that a call names.
-fn sought(waiting: &Waiting<'_>, record: &Record) -> Option<PathBuf> {
-    let call = NotifiedCall::new(of(waiting, record), Verdict::Allowed);
-    let about = Waiting::new(&call, waiting.listener());
-    let argument = about.decoded().paths.first()?;
-    let directory = caller::named(waiting.call.notification.pid, None).ok()?;
-    Some(tidy(&directory.join(OsStr::from_bytes(&argument.path))))
+/// Whether a program does nothing without the rights that its file would give it.
+fn counts_on_rights(process: Pid) -> bool {
+    caller::would_gain(process) || caller::is_helper(process)
+}
+
+impl Sought {
+    /// Of a program, by the calls that it tells.
+    fn of(waiting: &Waiting<'_>, records: &[Record]) -> Sought {
+        let directory = caller::named(waiting.call.notification.pid, None).ok();
+        let named = |record: &Record| {
+            let call = NotifiedCall::new(of(waiting, record), Verdict::Allowed);
+            let about = Waiting::new(&call, waiting.listener());
+            let argument = about.decoded().paths.first()?;
+            Some(tidy(&directory.as_deref()?.join(OsStr::from_bytes(&argument.path))))
+        };
+        let paths = records.iter().filter_map(named).collect();
+        Sought { directory, paths }
+    }
 }
 
 /// What else than a rule about paths refused a call, or ended a child.

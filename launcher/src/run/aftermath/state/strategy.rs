@@ -94,10 +94,8 @@ pub fn is_sheet(text: &[u8]) -> bool {
 
 /// Whether a text is an option of git's usual strategy (git-merge(1)), which a script is none the worse for.
 fn is_option(text: &[u8]) -> bool {
-    let (name, value) = match text.iter().position(|byte| *byte == b'=') {
-        Some(at) => (&text[..at], &text[at + 1..]),
-        None => (text, &b""[..]),
-    };
+    let mut parts = text.splitn(2, |byte| *byte == b'=');
+    let [name, value] = [(); 2].map(|()| parts.next().unwrap_or_default());
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b" ._/%-".contains(byte);
     OPTIONS_OF_ORT.contains(&name) && value.iter().all(is_plain)
 }
